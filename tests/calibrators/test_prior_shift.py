@@ -146,16 +146,79 @@ def test_what_is_missing_is_reported(before):
         PriorShift(before=before)(draw(NEW, 5, 12))
 
 
-def test_intervals_cover_and_no_shift_costs_nothing(before):
+def confusing(priors, n, seed):
+    """Draw logits of a network that is overconfident, and prefers class 1 by more than a temperature can correct."""
+    rows = draw(priors, n, seed)
+    return Predictions(logits=rows.logits + np.array([0.0, 1.0, 0.0]), labels=rows.labels)
+
+
+@pytest.mark.parametrize("priors", [OLD, NEW, [0.02, 0.08, 0.9]])
+def test_intervals_with_reference_rows_cover_even_if_the_calibrator_is_off(priors):
     # A short form of benchmarks/prior_shift.py.
     covered, gains = [], []
-    for seed in range(60):
-        priors = NEW if seed % 2 else OLD
-        rows = draw(priors, 500, 100 + seed)
-        adapted = PriorShift(before=before).fit_unlabeled(Predictions(logits=rows.logits), n_resamples=100)
-        low, high = adapted.interval.T
+    for seed in range(120):
+        reference = confusing(OLD, 300, 2000 + seed)
+        before = TemperatureScaling()._fit_rows(reference)
+        rows = confusing(priors, 300, 5000 + seed)
+        shift = PriorShift(before=before).fit_unlabeled(Predictions(logits=rows.logits), reference=reference)
+        low, high = shift.interval.T
         covered.append((low <= priors) & (priors <= high))
-        if not seed % 2:
-            gains.append(nll(before, rows) - nll(adapted, rows))
-    assert 0.88 < np.mean(covered) < 0.99
-    assert np.mean(gains) > -0.01
+        gains.append(nll(before, rows) - nll(shift, rows))
+    assert 0.92 < np.mean(covered) < 0.98
+    if priors is OLD:
+        assert np.mean(gains) > -0.001
+    else:
+        assert np.mean(gains) > 0.05
+
+
+def test_reference_rows_of_a_perfect_classifier_give_wilson_intervals():
+    labels = np.repeat([0, 1], [150, 150])
+    sure = 20.0 * (2 * labels - 1)[:, None] * np.array([-0.5, 0.5])
+    reference = Predictions(logits=sure, labels=labels)
+    rows = Predictions(logits=sure[np.repeat([0, 299], [30, 70])])
+    shift = PriorShift().fit_unlabeled(rows, reference=reference, calibrated=True)
+    assert shift.priors == pytest.approx([0.3, 0.7], abs=1e-6)
+    assert shift.interval[0] == pytest.approx([0.2189, 0.3958], abs=2e-3)  # Wilson, 30 of 100
+
+
+def test_without_a_shift_probabilities_stay_and_the_estimate_is_reported(before):
+    rows = draw(OLD, 400, 21)
+    shift = PriorShift(before=before).fit_unlabeled(
+        Predictions(logits=rows.logits), reference=draw(OLD, 900, 22)
+    )
+    np.testing.assert_allclose(shift(rows).probs, before(rows).probs, atol=1e-12)
+    assert "no change is shown" in shift.result.words
+    assert shift.priors == pytest.approx(OLD, abs=0.1)
+    assert not np.array_equal(shift.priors, OLD)
+
+
+def test_an_interval_without_reference_rows_is_warned_about(before):
+    rows = Predictions(logits=draw(NEW, 400, 23).logits)
+    assert (
+        "treats the calibrator as exact" in PriorShift(before=before).fit_unlabeled(rows).result.warnings[0]
+    )
+    few = PriorShift(before=before).fit_unlabeled(rows, reference=draw([0.9, 0.08, 0.02], 400, 24))
+    assert "class 2 has " in few.result.warnings[0]
+    enough = PriorShift(before=before).fit_unlabeled(rows, reference=draw(OLD, 400, 25))
+    assert enough.result.warnings == ()
+
+
+def test_reference_rows_that_cannot_serve(before):
+    rows = Predictions(logits=draw(NEW, 400, 26).logits)
+    with pytest.raises(DataError, match="at least two rows of every class, got 0 of class 2"):
+        PriorShift(before=before).fit_unlabeled(rows, reference=draw([0.5, 0.5, 0.0], 100, 27))
+    with pytest.raises(DataError, match="either `trained_priors` or `reference`"):
+        PriorShift(before=before, trained_priors=OLD).fit_unlabeled(rows, reference=draw(OLD, 100, 28))
+    with pytest.raises(DataError, match="no labels"):
+        PriorShift(before=before).fit_unlabeled(rows, reference=rows)
+
+
+def test_weights_of_reference_rows_count_as_repetitions(before):
+    rows, reference = Predictions(logits=draw(NEW, 300, 29).logits), draw(OLD, 200, 30)
+    weights = np.full(200, 2.0)
+    weighted = Predictions(logits=reference.logits, labels=reference.labels, weights=weights)
+    one, two = (
+        PriorShift(before=before).fit_unlabeled(rows, reference=some) for some in (reference, weighted)
+    )
+    np.testing.assert_allclose(one.priors, two.priors, rtol=1e-9)
+    np.testing.assert_allclose(one.interval, two.interval, rtol=1e-9)

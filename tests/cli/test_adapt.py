@@ -58,10 +58,29 @@ def test_unlabelled_rows_and_apply(folder, capsys):
     np.testing.assert_allclose(read_predictions("out.npz").probs.mean(axis=0), NEW, atol=0.03)
 
 
+def test_reference_rows_correct_the_estimate(folder, capsys):
+    capsys.readouterr()
+    words = ["--unlabelled", "today.npz", "--reference", "calib.npz", "-o", "adapted.json"]
+    assert main(["adapt", "calibrator.json", *words]) == 0
+    shown = capsys.readouterr()
+    assert "95% interval" in shown.out
+    assert shown.err == ""
+    assert main(["adapt", "calibrator.json", "--unlabelled", "today.npz", "-o", "adapted.json"]) == 0
+    assert "Warning: the interval treats the calibrator as exact" in capsys.readouterr().err
+    assert main(["adapt", "calibrator.json", "--unlabelled", "calib.npz", "-o", "same.json"]) == 0
+    assert "no change is shown" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ([], "either --priors or --unlabelled"),
+        (["--priors", "zero.json", "--reference", "calib.npz"], "--reference needs --unlabelled"),
+        (
+            ["--unlabelled", "today.npz", "--reference", "calib.npz", "--trained-priors", "zero.json"],
+            "either --reference or --trained-priors",
+        ),
+        (["--unlabelled", "today.npz", "--reference", "today.npz"], "labels"),
         (["--priors", "missing.json"], "missing.json: cannot be read"),
         (["--priors", "bad.json"], "one number per class"),
         (["--priors", "zero.json"], "above 0"),

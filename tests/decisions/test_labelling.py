@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from equipoise.core import Predictions
 from equipoise.core.errors import DataError, SplitError
-from equipoise.decisions import plan_labels, powered_rate
+from equipoise.decisions import plan_labels, powered_rate, stratified_rate
+from equipoise.decisions.labelling import powered_interval
 
 
 def draw(n, seed, power=1.0):
@@ -19,15 +21,38 @@ def draw(n, seed, power=1.0):
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0])
-def test_interval_covers_and_is_shorter(power):
-    hits, ratios = 0, []
-    truth = (np.linspace(0, 1, 200_001)[1:-1] ** (3 + power) * 4).mean()
-    for seed in range(200):
-        found = powered_rate(draw(100, seed, power), draw(2000, 1000 + seed, power))
-        hits += found.low <= truth <= found.high
-        ratios.append(found.width_ratio)
-    assert hits >= 180
-    assert np.mean(ratios) < 0.98
+@pytest.mark.parametrize("n", [50, 300])
+def test_interval_covers_and_is_shorter(power, n):
+    # A short form of benchmarks/few_labels.py.
+    rng = np.random.default_rng(n)
+    f = rng.beta(4, 1, (4000, n))
+    y = (rng.random(f.shape) < f**power).astype(float)
+    mean = rng.normal(0.8, np.sqrt(4 / 150 / 10_000), 4000)  # of 10,000 other rows
+    value, low, high, _ = powered_interval(y, f, mean, 4 / 150, 10_000)
+    truth = 4 / (4 + power)
+    assert 0.935 < np.mean((low <= truth) & (truth <= high)) < 0.965
+    assert np.mean(value) == pytest.approx(truth, abs=0.005)
+    assert value.std() < 0.98 * y.mean(axis=1).std()
+
+
+def test_one_sample_gives_the_numbers_of_several():
+    some, many = draw(80, 1), draw(2000, 2)
+    found = powered_rate(some, many)
+    other = many.confidence.astype(np.float64)
+    y, f = some.correct.astype(float), some.confidence.astype(float)
+    several = powered_interval(np.stack([y, y]), np.stack([f, f]), other.mean(), other.var(), 2000)
+    assert (found.value, found.low, found.high) == pytest.approx([one[1] for one in several[:3]])
+
+
+def test_few_errors_give_exact_intervals():
+    labels = np.ones(60, int)
+    labels[:2] = 0
+    rows = Predictions(predicted=np.ones(60, int), confidence=np.full(60, 0.9), labels=labels)
+    found = powered_rate(rows, draw(500, 1))
+    expected = [beta.ppf(0.025, 58, 3), beta.ppf(0.975, 59, 2)]
+    assert [found.low, found.high] == pytest.approx(expected)
+    errors = found.of_errors
+    assert (errors.value, errors.low) == pytest.approx((2 / 60, 1 - expected[1]))
 
 
 def test_useless_confidences_do_no_harm():
@@ -60,12 +85,35 @@ def test_plan_gives_intervals_of_the_requested_width():
     assert (np.diff(plan.rows) > 0).all()
     same = plan_labels(rows, width=0.04)
     assert (same.rows == plan.rows).all()
-    estimates = []
-    for seed in range(60):
+    widths, hits = [], []
+    for seed in range(100):
         one = plan_labels(rows, width=0.04, seed=seed)
-        estimates.append(np.average(rows.correct[one.rows], weights=one.weight))
-    # A 95% interval is four standard deviations wide.
-    assert 4 * np.std(estimates) < 0.045
-    assert np.mean(estimates) == pytest.approx(rows.correct.mean(), abs=0.004)
+        weighted = Predictions(
+            predicted=np.ones(len(one.rows), int),
+            confidence=rows.confidence[one.rows],
+            labels=rows.labels[one.rows],
+            weights=one.weight,
+        )
+        found = stratified_rate(weighted, one.stratum)
+        widths.append(found.high - found.low)
+        hits.append(found.low <= rows.correct.mean() <= found.high)
+    assert np.mean(widths) == pytest.approx(0.04, rel=0.05)
+    assert np.mean(hits) >= 0.9
     with pytest.raises(DataError, match="Ask for a wider interval"):
         plan_labels(draw(100, 1), width=0.01)
+
+
+def test_strata_need_their_weights():
+    rows = draw(40, 5)
+    with pytest.raises(DataError, match="expected rows with weights"):
+        stratified_rate(rows, np.arange(40) % 4)
+    weighted = Predictions(
+        predicted=np.ones(40, int),
+        confidence=rows.confidence,
+        labels=rows.labels,
+        weights=np.arange(40) + 1.0,
+    )
+    with pytest.raises(DataError, match="must have one weight"):
+        stratified_rate(weighted, np.arange(40) % 4)
+    with pytest.raises(DataError, match="two rows of every stratum"):
+        stratified_rate(weighted, np.arange(40))

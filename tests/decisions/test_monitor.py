@@ -32,7 +32,14 @@ def test_wealth_is_the_mean_of_likelihood_ratios():
             wealth *= (tilted if x else 1 - tilted) / (p if x else 1 - p)
         wealths.append(wealth)
     found = monitor.evidence["calibration"][""]
-    assert found.log_wealth == pytest.approx(np.log(np.mean(wealths)))
+    # Half of the capital is at stake on the first day.
+    assert found.log_wealth == pytest.approx(np.log(0.5 + 0.5 * np.mean(wealths)))
+    again = rows_of_day(1, n=1)
+    monitor.watch(again, day="2026-03-02")
+    p, x = float(again.confidence[0]), float(again.correct[0])
+    factor = np.exp(shifts * x) / (1 - p + p * np.exp(shifts))
+    at_stake = (0.5 * np.array(wealths) + 1 / 6) * factor
+    assert found.log_wealth == pytest.approx(np.log(1 / 3 + np.mean(at_stake)))
 
 
 def test_false_alarms_are_rare_over_many_days():
@@ -115,10 +122,48 @@ def test_days_that_are_missed_or_doubled():
         monitor.watch(rows_of_day(3), day="yesterday")
 
 
+def test_rows_of_an_earlier_day_are_found_in_another_file(tmp_path):
+    first, second = rows_of_day(0), rows_of_day(1)
+    monitor = DailyMonitor()
+    monitor.watch(first, day="2026-03-01")
+    monitor.save(tmp_path / "state.json")
+    monitor = DailyMonitor.load(tmp_path / "state.json")
+    both = Predictions(
+        predicted=np.ones(400, int),
+        confidence=np.concatenate([first.confidence, second.confidence]),
+        labels=np.concatenate([first.labels, second.labels]),
+    )
+    with pytest.raises(DataError, match="were added on an earlier day"):
+        monitor.watch(both, day="2026-03-02")
+    assert "2026-03-02" not in monitor.days
+    assert not monitor.watch(second, day="2026-03-02").missed
+
+
+def test_a_rule_is_given_every_day():
+    rule = certify_threshold(rows_of_day(99, n=3000), max_error=0.1)
+    monitor = DailyMonitor()
+    monitor.watch(rows_of_day(0), day="2026-03-01", rule=rule)
+    with pytest.raises(DataError, match="Give it every day"):
+        monitor.watch(rows_of_day(1), day="2026-03-02")
+
+
+def test_a_change_after_a_long_quiet_time_is_found_as_soon():
+    delays = []
+    for quiet in (2, 120):
+        monitor = DailyMonitor()
+        for number in range(quiet + 20):
+            shift = 0.1 if number >= quiet else 0.0
+            if monitor.watch(rows_of_day(number, shift), day=day(number)).alarms:
+                break
+        delays.append(number - quiet)
+    assert 0 <= delays[0] <= 8
+    assert 0 <= delays[1] <= 8
+
+
 def test_a_new_group_does_not_change_the_evidence_of_the_family():
     monitor = DailyMonitor(by=("site",))
     first = monitor.watch(rows_of_day(0, 0.1, groups="a"), day="2026-03-01")
-    monitor._member("site", "late", 12)
+    assert monitor._member("site", "late", 12).days == 1
     assert monitor._result("2026-03-01", 0, ()).evidence["site"] == pytest.approx(first.evidence["site"])
 
 

@@ -312,3 +312,25 @@ def test_scores_of_classes_keep_the_accuracy(make, k):
     given = classes_of(k)
     calibrated = CalibratedClassifier(make(), cv=2).fit(*given)
     assert calibrated.score(*given) == pytest.approx(calibrated.estimator_.score(*given), abs=0.02)
+
+
+def test_priors_are_adapted_with_reference_rows():
+    X, y = make_classification(6000, 8, n_informative=5, weights=[0.5], flip_y=0.05, random_state=0)
+    names = np.array(["no", "yes"])[y]
+    model = CalibratedClassifier(GaussianNB(), method="temperature").fit(X[:3000], names[:3000])
+    rows = np.arange(4500, 6000)
+    rows = rows[(y[rows] == 0) | (np.arange(1500) % 5 == 0)]  # "yes" becomes rare
+    reference = (X[3000:4500], names[3000:4500])
+    adapted = model.adapt_priors(X=X[rows], reference=reference)
+    share = y[rows].mean()
+    low, high = adapted.calibrator_.interval[1]
+    assert low <= share <= high
+    assert adapted.calibrator_.result.warnings == ()
+    before, after = (
+        -np.log(one.predict_proba(X[rows])[np.arange(len(rows)), y[rows]]).mean() for one in (model, adapted)
+    )
+    assert after < before
+    with pytest.raises(ValueError, match="`reference` needs `X`"):
+        model.adapt_priors([0.5, 0.5], reference=reference)
+    with pytest.raises(DataError, match="must hold classes"):
+        model.adapt_priors(X=X[rows], reference=(X[:3], ["no", "maybe", "yes"]))

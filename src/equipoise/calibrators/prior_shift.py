@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, norm, t
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -28,6 +28,13 @@ _MOST_STEPS = 5000
 _LEVEL = 0.001
 # Frequencies stay as they were unless a likelihood-ratio test at this level shows that they changed.
 _NO_SHIFT_LEVEL = 0.05
+# Student's t has at least so many degrees of freedom.
+_FEWEST_FREEDOM = 3.0
+# Intervals were simulated with so many reference rows of every class.
+_FEW_ROWS = 40
+_EXACT = (
+    "the interval treats the calibrator as exact, so it is too narrow; labeled reference rows add its error"
+)
 _INNER = "before_"
 # Calibrators such as isotonic regression answer exactly 0, which has no finite logit.
 _IMPOSSIBLE = 1e-38
@@ -99,9 +106,10 @@ class PriorShift(Calibrator):
         label shift adaptation.
 
     Differs from the authors' code:
-        A bootstrap interval for the frequencies, which treats the calibrator as right; labels at hand are compared
-        with the result. Frequencies stay as they were unless a likelihood-ratio test shows a change. Those that are
-        estimated as 0 are set to half a row.
+        With labeled reference rows, offsets of the classes are fitted on them first, the estimate of EM is averaged
+        with one that is corrected by class means over them, and the interval contains their error, too. Probabilities
+        are adapted only as far as a likelihood-ratio test shows a change. Labels at hand are compared with the result.
+        Frequencies that are estimated as 0 are set to half a row.
     """
 
     before: Calibrator | None = None
@@ -123,7 +131,7 @@ class PriorShift(Calibrator):
 
     @property
     def priors(self) -> Array:
-        """The new class frequencies, ``(k,)``."""
+        """The new class frequencies, ``(k,)``, as they were given or estimated."""
         return self.result.parameters["priors"]
 
     @property
@@ -145,49 +153,113 @@ class PriorShift(Calibrator):
             The calibrator itself.
         """
         new = _checked(priors, name="priors")
-        return self._set(new, np.stack([new, new], axis=1), "to known class frequencies")
+        old = self._old_priors(len(new))
+        return self._set(_found(new, old, "to known class frequencies"))
 
     def fit_unlabeled(
-        self, predictions: Predictions, *, calibrated: bool = False, n_resamples: int = 200, seed: int = 0
+        self,
+        predictions: Predictions,
+        *,
+        reference: Predictions | None = None,
+        calibrated: bool = False,
+        n_resamples: int = 200,
+        seed: int = 0,
     ) -> Self:
         """Estimate the new class frequencies from rows without labels, and adapt to them.
 
         Args:
             predictions: Uncalibrated predictions, which ``before`` calibrates. Labels, where there are some, only test
                 the result.
+            reference: Labeled predictions with the old frequencies, uncalibrated too: the rows that ``before`` was
+                fitted on, or others. They correct the estimate, and the interval contains their error. Without them,
+                the interval treats ``before`` as exact, which makes it too narrow.
             calibrated: Whether the probabilities are calibrated already, so that no ``before`` is needed.
-            n_resamples: Bootstrap resamples for the interval.
+            n_resamples: Bootstrap resamples for the interval, without ``reference``.
             seed: Random seed for the bootstrap.
 
         Returns:
             The calibrator itself.
 
         Raises:
-            DataError: If nothing calibrates the probabilities, or labels contradict the adapted probabilities.
+            DataError: If nothing calibrates the probabilities, labels contradict the adapted probabilities, or a class
+                has fewer than two reference rows.
         """
         if (self.before is None or isinstance(self.before, Identity)) and not calibrated:
             raise DataError(
                 "PriorShift.fit_unlabeled: the probabilities are not calibrated, so frequencies cannot be estimated "
                 "from them. Pass before=, a fitted calibrator, or calibrated=True if they are."
             )
-        scores = predictions.logits.astype(np.float64, copy=False)
-        probs = softmax(scores if self.before is None else _log_probs(self.before, scores))
-        old = self._old_priors(probs.shape[1])
-        weights = row_weights(predictions.weights, len(probs))
-        n_rows = weights.sum() ** 2 / (weights**2).sum()
+        log_probs = self._calibrated(predictions)
+        weights = row_weights(predictions.weights, len(log_probs))
+        offset: Array | float
+        if reference is None:
+            old, offset, n_source = self._old_priors(log_probs.shape[1]), 0.0, self._n_source()
+        else:
+            labeled = self._labeled(reference, log_probs.shape[1])
+            old, offset, n_source = labeled.frequencies, labeled.offset, _effective(labeled.weights)
+        probs = softmax(log_probs + offset)
+        n_rows = _effective(weights)
         new = _with_mass(estimate_priors(probs, old, weights), n_rows)
-        draws = numpy_generator(seed, "prior_shift").multinomial(
-            len(probs), weights / weights.sum(), size=n_resamples
+        shift = _shown_shift(probs @ (new / old), weights, n_source, len(old))
+        warnings: tuple[str, ...]
+        if reference is None:
+            interval, warnings = _bootstrap(probs, old, weights, n_resamples, seed), (_EXACT,)
+        else:
+            corrected, interval = _corrected(probs, weights, labeled, new)
+            # EM has less variance and the correction less bias: the mean of both has a lower log-loss than either.
+            new = _with_mass(np.clip((new + corrected) / 2, *interval), n_rows)
+            warnings = _few_rows(labeled)
+        found = _found(
+            new, old, "to unlabeled rows", interval=interval, offset=offset, shift=shift, warnings=warnings
         )
-        resampled = estimate_priors(probs, old, draws.T.astype(np.float64))
-        interval = np.quantile(resampled, [0.025, 0.975], axis=1).T
-        gain = 2 * n_rows * float(np.average(np.log(probs @ (new / old)), weights=weights))
-        if gain < chi2.isf(_NO_SHIFT_LEVEL, len(new) - 1):
-            new = old  # chance explains the difference, and adapting to chance would cost log-loss
-        self._set(new, interval, "to unlabeled rows")
         if predictions.has_labels:
-            _check_against_labels(softmax(_shifted(np.log(probs), new, old)), predictions)
-        return self
+            _check_against_labels(softmax(log_probs + found.parameters["log_ratio"]), predictions)
+        return self._set(found)
+
+    def _calibrated(self, predictions: Predictions) -> Array:
+        scores = predictions.logits.astype(np.float64, copy=False)
+        if self.before is not None:
+            scores = self.before._mapped(scores)
+            if self.before.gives == "probs":
+                scores = np.log(np.maximum(scores, _IMPOSSIBLE))
+        log_probs: Array = log_softmax(scores)
+        return log_probs
+
+    def _labeled(self, reference: Predictions, n_classes: int) -> _Labeled:
+        if self.trained_priors is not None:
+            raise DataError(
+                "PriorShift.fit_unlabeled: expected either `trained_priors` or `reference`, which has the old "
+                "frequencies, got both. Leave out one of them."
+            )
+        log_probs = self._calibrated(reference)
+        if log_probs.shape[1] != n_classes:
+            raise DataError(
+                f"PriorShift.fit_unlabeled: `reference` must have {n_classes} classes, got {log_probs.shape[1]}."
+            )
+        weights = row_weights(reference.weights, len(log_probs))
+        hits = np.equal(reference.labels[:, None], np.arange(n_classes)) * weights[:, None]
+        fewest = int(np.argmin(np.count_nonzero(hits, axis=0)))
+        if np.count_nonzero(hits[:, fewest]) < 2:
+            raise DataError(
+                f"PriorShift.fit_unlabeled: `reference` must have at least two rows of every class, got "
+                f"{np.count_nonzero(hits[:, fewest])} of class {fewest}. Give more labeled rows."
+            )
+        frequencies = hits.sum(axis=0) / hits.sum()
+        offset = np.zeros(n_classes)
+        for _ in range(
+            _MOST_STEPS
+        ):  # at the maximum of the likelihood, probabilities have the labels' frequencies
+            step = np.log(frequencies / np.average(softmax(log_probs + offset), axis=0, weights=weights))
+            offset += step
+            if np.abs(step).max() < _TOLERANCE:
+                break
+        probs = softmax(log_probs + offset)
+        return _Labeled(probs, weights, hits / hits.sum(axis=0), frequencies, offset)
+
+    def _n_source(self) -> float:
+        """Return how many rows the old frequencies are known from; without limit if they were given."""
+        rows = None if self.before is None or self.trained_priors is not None else self.before._rows
+        return np.inf if rows is None else max(1.0, len(rows.hashes) * 2.0**64 / rows.below)
 
     def _old_priors(self, n_classes: int) -> Array:
         if self.trained_priors is not None:
@@ -204,29 +276,13 @@ class PriorShift(Calibrator):
             raise DataError(f"PriorShift: `trained_priors` must have {n_classes} numbers, got {len(old)}.")
         return old
 
-    def _set(self, new: Array, interval: Array, how: str) -> Self:
-        self._result = self._described(new, interval, how)
-        self._n_classes = len(new)
-        self._frequencies = new
+    def _set(self, found: FitResult) -> Self:
+        self._result = found
+        self._n_classes = len(found.parameters["priors"])
+        self._frequencies = found.parameters["priors"]
         self._rows = None if self.before is None else self.before._rows
         self._fingerprint = None if self.before is None else self.before.fingerprint
         return self
-
-    def _described(self, new: Array, interval: Array, how: str) -> FitResult:
-        old = self._old_priors(len(new))
-        largest = int(np.argmax(np.abs(np.log(new / old))))
-        change = f"class {largest} changes most, from {100 * old[largest]:.3g}% to {100 * new[largest]:.3g}%"
-        return FitResult(
-            parameters={
-                "log_ratio": np.log(new / old),
-                "priors": new,
-                "lower": interval[:, 0],
-                "upper": interval[:, 1],
-            },
-            words=f"adapts {how}: {'no change is shown' if np.array_equal(new, old) else change}",
-            nll_before=0.0,
-            nll_after=0.0,
-        )
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
         return dict.fromkeys(("log_ratio", "priors", "lower", "upper"), (n_classes,))
@@ -235,7 +291,7 @@ class PriorShift(Calibrator):
         weights = row_weights(predictions.weights, len(predictions))
         counts = np.bincount(predictions.labels, weights, predictions.logits.shape[1])
         new = _with_mass(counts / counts.sum(), float(weights.sum()))
-        return self._described(new, np.stack([new, new], axis=1), "to the frequencies of labels")
+        return _found(new, self._old_priors(len(new)), "to the frequencies of labels")
 
     def _parameters(self) -> Mapping[str, Array]:
         inner = {} if self.before is None else self.before._parameters()
@@ -258,17 +314,133 @@ class PriorShift(Calibrator):
         return log_softmax(scores) + parameters["log_ratio"]
 
 
-def _log_probs(calibrator: Calibrator, logits: Array) -> Array:
-    scores = calibrator._mapped(logits)
-    log_probs: Array = (
-        log_softmax(scores) if calibrator.gives == "logits" else np.log(np.maximum(scores, _IMPOSSIBLE))
+class _Labeled(NamedTuple):
+    """Labeled rows with the old frequencies.
+
+    Attributes:
+        probs: Calibrated probabilities with the offsets, ``(n, k)``.
+        weights: Row weights, ``(n,)``.
+        shares: Share of each row in its class, ``(n, k)``; columns sum to 1.
+        frequencies: Frequencies of the labels, ``(k,)``.
+        offset: What the log-probabilities lack to have these frequencies, ``(k,)``.
+    """
+
+    probs: Array
+    weights: Array
+    shares: Array
+    frequencies: Array
+    offset: Array
+
+    @property
+    def n_rows(self) -> Array:
+        """Effective number of rows of each class."""
+        counts: Array = 1.0 / (self.shares**2).sum(axis=0)
+        return counts
+
+
+def _found(
+    new: Array,
+    old: Array,
+    how: str,
+    *,
+    interval: Array | None = None,
+    offset: Array | float = 0.0,
+    shift: float = 1.0,
+    warnings: tuple[str, ...] = (),
+) -> FitResult:
+    """Return the result: log-odds change by ``shift`` times the ratio of frequencies, from 0 (not at all) to 1."""
+    lower, upper = (new, new) if interval is None else interval
+    largest = int(np.argmax(np.abs(np.log(new / old))))
+    change = f"class {largest} changes most, from {100 * old[largest]:.3g}% to {100 * new[largest]:.3g}%"
+    return FitResult(
+        parameters={
+            "log_ratio": shift * (offset + np.log(new / old)),
+            "priors": new,
+            "lower": lower,
+            "upper": upper,
+        },
+        words=f"adapts {how}: {change if shift > 0 else 'no change is shown, so probabilities stay as they are'}",
+        warnings=warnings,
+        nll_before=0.0,
+        nll_after=0.0,
     )
-    return log_probs
 
 
-def _shifted(log_probs: Array, new: Array, old: Array) -> Array:
-    shifted: Array = log_probs + np.log(new / old)
-    return shifted
+def _effective(weights: Array) -> float:
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _shown_shift(ratio: Array, weights: Array, n_source: float, n_classes: int) -> float:
+    """Return how far to adapt, from 0 to 1, given the likelihood ratio of every row.
+
+    Below the limit of the test chance explains the difference, and adapting to chance would cost log-loss. Above it the
+    answer rises quickly to 1. The statistic is scaled down because the old frequencies are known from a sample, too.
+    """
+    n_rows = _effective(weights)
+    statistic = 2 * n_rows * float(np.average(np.log(ratio), weights=weights)) / (1 + n_rows / n_source)
+    limit = float(chi2.isf(_NO_SHIFT_LEVEL, n_classes - 1))
+    return 0.0 if statistic <= limit else 1.0 - (limit / statistic) ** 2
+
+
+def _bootstrap(probs: Array, old: Array, weights: Array, n_resamples: int, seed: int) -> Array:
+    draws = numpy_generator(seed, "prior_shift").multinomial(
+        len(probs), weights / weights.sum(), size=n_resamples
+    )
+    resampled = estimate_priors(probs, old, draws.T.astype(np.float64))
+    return np.quantile(resampled, [0.025, 0.975], axis=1)
+
+
+def _corrected(probs: Array, weights: Array, labeled: _Labeled, start: Array) -> tuple[Array, Array]:
+    r"""Correct an estimate by labeled rows, and return it with its interval.
+
+    Let :math:`h_k = (p_k / \pi_k) / \sum_j p_j \pi'_j / \pi_j`, the derivative of the log-likelihood at EM's estimate.
+    Whatever the calibrator is worth, its mean over new rows is :math:`H \pi'`, where column :math:`y` of :math:`H` is
+    the mean over labeled rows of class :math:`y`. So :math:`\psi = H^{-1} h` has the mean :math:`\pi'`, and mean 1 or 0
+    within each class. The interval has all frequencies whose distance from the estimate is at most the quantile times
+    the standard error *that they would have* (as Wilson's interval for a proportion, which it is for a perfect
+    classifier), from the variance of :math:`\psi` within classes, over new and over labeled rows.
+    """
+    old, n_labeled, n_rows = labeled.frequencies, labeled.n_rows, _effective(weights)
+    new_h, old_h = (one / old / (one @ (start / old))[:, None] for one in (probs, labeled.probs))
+    inverse = np.linalg.pinv(labeled.shares.T @ old_h)
+    new_psi, old_psi = new_h @ inverse, old_h @ inverse
+    share = weights / weights.sum()
+    estimate = share @ new_psi
+    rest = old_psi - (labeled.shares > 0)
+    n_labeled = n_labeled[:, None]
+    variance = (
+        (labeled.shares.T @ rest**2) * n_labeled / (n_labeled - 1)
+    )  # of each psi (columns) in each class
+    mixed = _with_mass(np.clip(estimate, 0, 1), n_rows)[:, None]
+    # Student's t, since variances come from few rows where misclassifications are rare.
+    spread = share @ (new_psi - estimate) ** 2
+    total = (mixed**2 * variance / n_labeled).sum(axis=0) + spread / n_rows
+    noise = (mixed**4 * (labeled.shares.T @ rest**4 - variance**2) / n_labeled**3).sum(axis=0)
+    noise += (share @ (new_psi - estimate) ** 4 - spread**2) / n_rows**3
+    freedom = np.maximum(2 * total**2 / np.maximum(noise, 1e-300), _FEWEST_FREEDOM)
+    quantile = t.ppf(0.975, freedom) ** 2
+    # At a frequency v the variance is c0 + c1 v + c2 v^2, with the other classes in their estimated proportions.
+    others = mixed * (1 - np.eye(len(old)))
+    others /= others.sum(axis=0)
+    own, within = np.diag(variance), (others * variance).sum(axis=0)
+    error = (others**2 * variance / n_labeled).sum(axis=0)
+    c0, c1 = within / n_rows + error, (1 + own - within) / n_rows - 2 * error
+    c2 = own / labeled.n_rows + error - 1 / n_rows
+    lead, middle = 1 - quantile * c2, estimate + quantile * c1 / 2
+    reach = np.sqrt(np.maximum(middle**2 - lead * (estimate**2 - quantile * c0), 0))
+    ends = np.clip((middle + np.array([[-1.0], [1.0]]) * reach) / lead, 0, 1)
+    return np.clip(estimate, 0, 1), ends
+
+
+def _few_rows(labeled: _Labeled) -> tuple[str, ...]:
+    """Return a warning if a class has too few labeled rows for the interval to be relied on."""
+    fewest = int(np.argmin(labeled.n_rows))
+    if labeled.n_rows[fewest] >= _FEW_ROWS:
+        return ()
+    return (
+        f"class {fewest} has {labeled.n_rows[fewest]:.0f} reference rows; with fewer than {_FEW_ROWS} of every class "
+        "the intervals may be too narrow",
+    )
 
 
 def _checked(priors: Sequence[float] | Array, *, name: str) -> Array:

@@ -23,7 +23,7 @@ __all__ = ["command"]
 _EXAMPLES = """\b
 Examples:
   equipoise adapt calibrator.json --priors priors.json -o adapted.json
-  equipoise adapt calibrator.json --unlabelled today.npz -o adapted.json
+  equipoise adapt calibrator.json --unlabelled today.npz --reference calib.npz -o adapted.json
 """
 _PRIORS = "a JSON list with one number per class, or a table of class names (or numbers from 0) and numbers"
 
@@ -52,6 +52,12 @@ _PRIORS = "a JSON list with one number per class, or a table of class names (or 
     help="Estimate the new class frequencies from these predictions, which CALIBRATOR was not applied to yet. Labels "
     "are not needed; those that are there are compared with the result.",
 )
+@click.option(
+    "--reference",
+    metavar="FILE",
+    help="Labeled predictions with the old frequencies, such as those that CALIBRATOR was fitted on. They correct the "
+    "estimate of --unlabelled, and its interval then contains the calibrator's own error.",
+)
 @click.option("--seed", default=0, show_default=True, help="Random seed for the bootstrap interval.")
 @column_options
 @json_option
@@ -62,6 +68,7 @@ def command(
     priors: Path | None,
     trained_priors: Path | None,
     unlabelled: str | None,
+    reference: str | None,
     seed: int,
     columns: Columns,
     as_json: bool,
@@ -70,22 +77,29 @@ def command(
     """Adapt CALIBRATOR to other class frequencies, and save it.
 
     The new frequencies are known (--priors) or estimated from rows without labels (--unlabelled), with a 95% interval.
-    Only frequencies may have changed: within each class, inputs must be distributed as before. `equipoise apply` uses
-    the adapted calibrator like any other.
+    Only frequencies may have changed: within each class, inputs must be distributed as before. If no change is shown,
+    probabilities stay as they are. `equipoise apply` uses the adapted calibrator like any other.
     """
     if (priors is None) == (unlabelled is None):
         raise click.UsageError("adapt: expected either --priors or --unlabelled.")
+    if reference is not None and unlabelled is None:
+        raise click.UsageError("--reference needs --unlabelled.")
+    if reference is not None and trained_priors is not None:
+        raise click.UsageError(
+            "--reference has the old frequencies; give either --reference or --trained-priors."
+        )
     check_output(output, (".json", ".safetensors"))
     from equipoise.calibrators import PriorShift, load
     from equipoise.core.reading import read_predictions
 
     before = load(calibrator)
     predictions = None if unlabelled is None else read_predictions(unlabelled, **columns)
+    labeled = None if reference is None else read_predictions(reference, **columns)
     names = None if predictions is None else predictions.class_names
     old = None if trained_priors is None else _read_priors(trained_priors, names)
     adapted = PriorShift(before=before, trained_priors=old)
     if predictions is not None:
-        adapted.fit_unlabeled(predictions, seed=seed)
+        adapted.fit_unlabeled(predictions, reference=labeled, seed=seed)
     elif priors is not None:
         adapted.set_priors(_read_priors(priors, names))
     adapted.save(output)
@@ -127,6 +141,7 @@ def _print(
             "words": adapted.result.words,
             "estimated": estimated,
         }
+        record["warnings"] = list(adapted.result.warnings)
         record["priors"] = {name: {"frequency": value, "interval": ends} for name, value, ends in rows}
         print_json(record)
         return
@@ -135,4 +150,6 @@ def _print(
         width = max(map(len, labels))
         for name, value, (low, high) in rows if estimated else ():
             click.echo(f"  {name.ljust(width)}  {value:.4f}  95% interval {low:.4f} to {high:.4f}")
+    for warning in adapted.result.warnings:
+        click.echo(f"Warning: {warning}.", err=True)
     click.echo(str(output))

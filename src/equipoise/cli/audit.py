@@ -103,7 +103,7 @@ Examples:
     "decision_path",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Exit with 1 if these rows show that the promise of a decision that `equipoise decide` saved is broken "
-    "(exact test at 5%).",
+    "(exact test at 5%). One look only: for a check every day use `equipoise watch --decision`.",
 )
 @click.option(
     "--report",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,23 +44,31 @@ def command(
     """Choose rows of FILE to label, so that the accuracy is known to a given width.
 
     Rows are stratified by confidence, with more of them where predictions are uncertain. The table that is written has
-    the number of each row (from 0), its stratum, and how many rows it stands for: the accuracy is the mean with these
-    weights.
+    the number of each row (from 0), its stratum, how many rows it stands for (weight), its confidence and, if known,
+    its predicted class. Add a column `label` (or `correct`, 1 or 0), then run
+    `equipoise score to-label.csv --strata stratum`.
     """
     if output is not None:
         check_output(output, (".csv",))
+    import numpy as np
+
     from equipoise.core.atomic_files import write_bytes
     from equipoise.core.reading import read_predictions
     from equipoise.decisions import plan_labels
 
-    plan = plan_labels(read_predictions(one_or_several(files), **columns), width=width, seed=seed)
+    predictions = read_predictions(one_or_several(files), **columns)
+    plan = plan_labels(predictions, width=width, seed=seed)
     if output is not None:
-        lines = ["row,stratum,weight"]
-        lines += [
-            f"{row},{one},{weight:.6g}"
-            for row, one, weight in zip(plan.rows, plan.stratum, plan.weight, strict=True)
-        ]
-        write_bytes(output, ("\n".join(lines) + "\n").encode())
+        chosen = predictions.take(plan.rows)
+        table = {"row": plan.rows, "stratum": plan.stratum, "weight": [f"{one:.6g}" for one in plan.weight]}
+        if chosen.kind != "confidence":
+            names = chosen.class_names
+            table["predicted"] = chosen.predicted if names is None else np.array(names)[chosen.predicted]
+        table["confidence"] = [f"{one:.6g}" for one in chosen.confidence]
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerows([tuple(table), *zip(*table.values(), strict=True)])
+        write_bytes(output, lines.getvalue().encode())
     if as_json:
         print_json({"n": len(plan.rows), "n_random": plan.n_random, "width": width, "rows": plan.rows})
     else:

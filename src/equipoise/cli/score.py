@@ -24,6 +24,7 @@ from equipoise.core.escaping import visible, without_secrets
 
 if TYPE_CHECKING:
     from equipoise.core.reading import Columns
+    from equipoise.decisions import PoweredRate
 
 __all__ = ["command"]
 
@@ -53,6 +54,11 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --unlabelled: print the error among the predictions that a saved rule accepts, too.",
 )
+@click.option(
+    "--strata",
+    metavar="NAME",
+    help="FILE has the rows that `equipoise plan` chose, with this column of strata: print the accuracy.",
+)
 @json_option
 @quiet_option
 def command(
@@ -63,6 +69,7 @@ def command(
     engine: Engine,
     unlabelled: str | None,
     decision_path: Path | None,
+    strata: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -74,12 +81,20 @@ def command(
     numbers are those of the probability of one of two classes.
 
     With --unlabelled, FILE is a random sample of labelled rows, and the accuracy is printed with an interval that uses
-    the confidences of the other rows, too. It holds whether they are calibrated or not.
+    the confidences of the other rows, too. It holds whether they are calibrated or not. Rows that `equipoise plan`
+    chose are not a random sample: give --strata for them instead.
     """
     if decision_path is not None and unlabelled is None:
         raise click.UsageError(
             "--decision needs --unlabelled; for labelled rows use `equipoise audit --decision`."
         )
+    if strata is not None and unlabelled is not None:
+        raise click.UsageError(
+            "--strata is for rows that `equipoise plan` chose, --unlabelled for a random sample; give one of them."
+        )
+    if strata is not None:
+        _score_strata(files, strata, columns, settings["level"], as_json=as_json)
+        return
     if unlabelled is not None:
         _score_powered(files, unlabelled, decision_path, columns, settings["level"], as_json=as_json)
         return
@@ -130,15 +145,30 @@ def _score_powered(
     )
     rates = {"accuracy": powered_rate(some, many, level=level)}
     if rule is not None:
-        rates["accuracy among accepted"] = powered_rate(
-            some.take(rule(some)), many.take(rule(many)), level=level
-        )
+        accepted = powered_rate(some.take(rule(some)), many.take(rule(many)), level=level)
+        rates["error among accepted"] = accepted.of_errors
+    _print_rates(rates, as_json=as_json)
+
+
+def _score_strata(
+    files: tuple[str, ...], strata: str, columns: Columns, level: float, *, as_json: bool
+) -> None:
+    """Print the accuracy from rows that a plan chose."""
+    from equipoise.core.reading import read_predictions
+    from equipoise.decisions import stratified_rate
+
+    rows = read_predictions(one_or_several(files), **group_columns(columns, (strata,), None))
+    _print_rates({"accuracy": stratified_rate(rows, rows.groups[strata], level=level)}, as_json=as_json)
+
+
+def _print_rates(rates: dict[str, PoweredRate], *, as_json: bool) -> None:
     if as_json:
         print_json({name: one.as_dict() for name, one in rates.items()})
         return
     for name, one in rates.items():
+        other = f" and {one.n_unlabelled:,} other rows" if one.n_unlabelled else ""
+        alone = "labelled rows alone give" if one.n_unlabelled else "as many random rows would give"
         click.echo(
-            f"{name} {100 * one.value:.2f}% [{100 * one.low:.2f}, {100 * one.high:.2f}] from {one.n:,} labelled and "
-            f"{one.n_unlabelled:,} other rows; labelled rows alone give [{100 * one.classical_low:.2f}, "
-            f"{100 * one.classical_high:.2f}]"
+            f"{name} {100 * one.value:.2f}% [{100 * one.low:.2f}, {100 * one.high:.2f}] from {one.n:,} labelled rows"
+            f"{other}; {alone} [{100 * one.classical_low:.2f}, {100 * one.classical_high:.2f}]"
         )

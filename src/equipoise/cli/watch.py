@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from equipoise.cli.decide import PERCENT
 from equipoise.cli.inputs import column_options, one_or_several
@@ -16,7 +18,7 @@ from equipoise.cli.output import check_output, print_json
 
 if TYPE_CHECKING:
     from equipoise.core.reading import Columns
-    from equipoise.decisions import WatchedDay
+    from equipoise.decisions import DailyMonitor
 
 __all__ = ["command"]
 
@@ -52,6 +54,13 @@ Examples:
 @click.option("--unlabelled", metavar="FILE", help="Predictions of today without labels; needs --reference.")
 @click.option("--reference", metavar="FILE", help="Predictions of rows on which calibration was checked.")
 @click.option(
+    "--looks",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="With --unlabelled: how often the comparison is repeated; --alpha is for all looks together.",
+)
+@click.option(
     "--metrics-out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the numbers for dashboards: .prom (Prometheus text) or .jsonl (one line is added).",
@@ -69,6 +78,7 @@ def command(
     min_accuracy: float | None,
     unlabelled: str | None,
     reference: str | None,
+    looks: int,
     metrics_out: Path | None,
     columns: Columns,
     as_json: bool,
@@ -83,7 +93,8 @@ def command(
     --min-accuracy are fixed on the first day.
 
     With --unlabelled and --reference there is no state: confidences, predicted classes and groups are compared with the
-    reference, and the accuracy is shown that is expected if calibration still holds.
+    reference, and the accuracy is shown that is expected if calibration still holds. This is one look at one day; for
+    a look every day of a year give --looks 365.
 
     Exit codes: 0 no alarm, 1 alarm, 2 the files or options are wrong.
     """
@@ -94,7 +105,15 @@ def command(
     if unlabelled is not None and reference is not None:
         if files:
             raise click.UsageError("--unlabelled must be given without STATE and FILE; leave them out.")
-        return _compare(unlabelled, reference, columns, by, alpha, as_json=as_json)
+        if day is not None or decision_path is not None or min_accuracy is not None:
+            raise click.UsageError(
+                "--day, --decision and --min-accuracy need labels; leave them out with --unlabelled."
+            )
+        return _compare(unlabelled, reference, columns, by, alpha / looks, metrics_out, as_json=as_json)
+    if looks > 1:
+        raise click.UsageError(
+            "--looks is for --unlabelled; labelled days may be looked at as often as you like."
+        )
     if len(files) < 2:
         raise click.UsageError("Expected STATE and FILE, such as: equipoise watch model.watch.json today.csv")
     from equipoise.core.reading import read_predictions
@@ -113,6 +132,7 @@ def command(
         monitor = DailyMonitor.load(state)
         if by and tuple(by) != monitor.by:
             raise click.UsageError(f"--by must be that of the first day, {', '.join(monitor.by) or 'none'}.")
+        _check_settings(monitor)
     else:
         monitor = DailyMonitor(alpha=alpha, tolerance=tolerance, by=tuple(by), min_accuracy=min_accuracy)
     wanted = tuple(dict.fromkeys((*monitor.by, *([] if rule is None else needed_columns(rule)))))
@@ -120,7 +140,13 @@ def command(
     found = monitor.watch(rows, day=day or str(date.today()), rule=rule)
     monitor.save(state)
     if metrics_out is not None:
-        _write_metrics(metrics_out, found)
+        numbers = {
+            "evidence_limit": found.limit,
+            "alarms": len(found.alarms),
+            "rows": found.n,
+            "missed_days": len(found.missed),
+        }
+        _write_metrics(metrics_out, {"evidence": ("monitor", found.evidence)}, numbers, found.as_dict())
     if as_json:
         print_json(found.as_dict())
     elif not quiet or found.alarms:
@@ -128,14 +154,45 @@ def command(
     return 1 if found.alarms else 0
 
 
+def _check_settings(monitor: DailyMonitor) -> None:
+    """Raise if an option that is fixed on the first day was given with another value."""
+    context = click.get_current_context()
+    for name in ("alpha", "tolerance", "min_accuracy"):
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and context.params[name] != getattr(monitor, name):
+            first = getattr(monitor, name)
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} must be that of the first day, "
+                f"{'none' if first is None else f'{100 * first:g}%'}. Start a new STATE for another one."
+            )
+
+
 def _compare(
-    unlabelled: str, reference: str, columns: Columns, by: tuple[str, ...], alpha: float, *, as_json: bool
+    unlabelled: str,
+    reference: str,
+    columns: Columns,
+    by: tuple[str, ...],
+    level: float,
+    metrics_out: Path | None,
+    *,
+    as_json: bool,
 ) -> int:
     from equipoise.core.reading import read_predictions
     from equipoise.decisions import compare_unlabelled
 
     new, old = (read_predictions(one, **group_columns(columns, by, None)) for one in (unlabelled, reference))
-    found = compare_unlabelled(new, old, level=alpha)
+    found = compare_unlabelled(new, old, level=level)
+    if metrics_out is not None:
+        _write_metrics(
+            metrics_out,
+            {"p_value": ("test", found.p_values)},
+            {
+                "accuracy_expected_if_calibration_holds": found.expected_accuracy,
+                "alarms": int(found.shifted),
+                "rows": found.n,
+            },
+            found.as_dict(),
+        )
     if as_json:
         print_json(found.as_dict())
     else:
@@ -143,25 +200,32 @@ def _compare(
     return 1 if found.shifted else 0
 
 
-def _write_metrics(path: Path, found: WatchedDay) -> None:
-    """Write the evidence as Prometheus text, or add a line of JSON."""
+def _write_metrics(
+    path: Path,
+    labelled: Mapping[str, tuple[str, Mapping[str, float]]],
+    values: Mapping[str, float],
+    record: Mapping[str, Any],
+) -> None:
+    """Write numbers as Prometheus text, or add a record as a line of JSON.
+
+    Args:
+        path: Where to: .prom or .jsonl.
+        labelled: Metrics with a Prometheus label: its name, and the value for each of its values.
+        values: Metrics without one.
+        record: Everything, for JSON.
+    """
     from equipoise.core.atomic_files import write_bytes
 
     if path.suffix.lower() == ".jsonl":
         before = path.read_bytes() if path.exists() else b""
-        write_bytes(path, before + (json.dumps(found.as_dict()) + "\n").encode())
+        write_bytes(path, before + (json.dumps(record) + "\n").encode())
         return
-    lines = ["# HELP equipoise_evidence Evidence against a claim.", "# TYPE equipoise_evidence gauge"]
-    lines += [
-        f"equipoise_evidence{{monitor={json.dumps(name)}}} {value:.6g}"
-        for name, value in found.evidence.items()
-    ]
-    values: dict[str, Any] = {
-        "evidence_limit": found.limit,
-        "alarms": len(found.alarms),
-        "rows": found.n,
-        "missed_days": len(found.missed),
-    }
+    lines = []
+    for name, (label, parts) in labelled.items():
+        lines.append(f"# TYPE equipoise_{name} gauge")
+        lines += [
+            f"equipoise_{name}{{{label}={json.dumps(key)}}} {value:.6g}" for key, value in parts.items()
+        ]
     for name, value in values.items():
         lines += [f"# TYPE equipoise_{name} gauge", f"equipoise_{name} {value:.6g}"]
     write_bytes(path, ("\n".join(lines) + "\n").encode())

@@ -5,7 +5,7 @@ from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.certify import certify_threshold
 from equipoise.decisions.costs import CostedActions, CostRule, CostSummary, least_cost_actions, read_costs
 from equipoise.decisions.files import decide_file, load_decision
-from equipoise.decisions.labelling import LabelPlan, PoweredRate, plan_labels, powered_rate
+from equipoise.decisions.labelling import LabelPlan, PoweredRate, plan_labels, powered_rate, stratified_rate
 from equipoise.decisions.monitor import Alarm, DailyMonitor, Evidence, WatchedDay
 from equipoise.decisions.prediction_sets import PredictionSets, set_scores
 from equipoise.decisions.promise import DecisionCheck, check_decision
@@ -42,4 +42,5 @@ __all__ = [
     "powered_rate",
     "read_costs",
     "set_scores",
+    "stratified_rate",
 ]

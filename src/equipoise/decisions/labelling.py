@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, final
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError, SplitError
@@ -15,11 +15,15 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
 
-__all__ = ["LabelPlan", "PoweredRate", "plan_labels", "powered_rate"]
+__all__ = ["LabelPlan", "PoweredRate", "plan_labels", "powered_interval", "powered_rate", "stratified_rate"]
 
-_N_STRATA = 10
+_N_STRATA = 5
+#: Fewest rows of a stratum to label.
+_FEWEST_ROWS = 10
 #: Least standard deviation of a stratum: confidences of 1 are not always right.
 _LEAST_SPREAD = 0.1
+#: With fewer outcomes of one kind among the labels, intervals are exact instead of Wilson's.
+_FEW_OUTCOMES = 5
 
 
 @final
@@ -77,16 +81,17 @@ def plan_labels(predictions: Predictions, *, width: float, seed: int = 0) -> Lab
     mean = np.bincount(stratum, confidence, _N_STRATA) / np.maximum(size, 1)
     spread = np.maximum(np.sqrt(mean * (1 - mean)), _LEAST_SPREAD)
     total = float((size / n * spread).sum())
-    z = float(norm.ppf(0.975))
-    needed = math.ceil((2 * z * total / width) ** 2)
-    overall = float(np.mean(confidence))
-    n_random = math.ceil((2 * z / width) ** 2 * max(overall * (1 - overall), _LEAST_SPREAD**2))
+    overall = float(np.clip(np.mean(confidence), _LEAST_SPREAD**2, 1 - _LEAST_SPREAD**2))
+    sizes = np.unique(np.geomspace(10, 1e9, 20_000).astype(np.int64))
+    low, high = _interval(overall, sizes, sizes * overall, sizes * (1 - overall), 0.95)
+    n_random = int(sizes[np.argmax(high - low <= width)])
+    needed = max(math.ceil(n_random * total**2 / (overall * (1 - overall))), _N_STRATA * _FEWEST_ROWS)
     if needed > n:
         raise DataError(
             f"plan_labels: an interval {100 * width:.3g} points wide needs about {needed:,} labels, got {n:,} rows. "
             "Ask for a wider interval."
         )
-    share = np.maximum(np.round(needed * size * spread / (size * spread).sum()), 1)
+    share = np.maximum(np.round(needed * size * spread / (size * spread).sum()), _FEWEST_ROWS)
     share = np.minimum(share, size).astype(np.int64)
     mixed = numpy_generator(seed, "labels").permutation(n)
     # The first rows of every stratum in a random order.
@@ -105,7 +110,7 @@ class PoweredRate:
         value: The estimate.
         low: Lower end of its interval.
         high: Upper end.
-        classical_low: Lower end of the interval from the labelled rows alone (Wilson).
+        classical_low: Lower end of the interval of as many random rows, without confidences.
         classical_high: Upper end.
         n: Labelled rows.
         n_unlabelled: Unlabelled rows.
@@ -125,6 +130,18 @@ class PoweredRate:
     def width_ratio(self) -> float:
         """Width of the interval relative to the one from the labelled rows alone."""
         return (self.high - self.low) / (self.classical_high - self.classical_low)
+
+    @property
+    def of_errors(self) -> PoweredRate:
+        """The rate of wrong predictions instead of right ones."""
+        return replace(
+            self,
+            value=1 - self.value,
+            low=1 - self.high,
+            high=1 - self.low,
+            classical_low=1 - self.classical_high,
+            classical_high=1 - self.classical_low,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
@@ -163,6 +180,11 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
     n, big = len(labelled), len(unlabelled)
     if n < 10:
         raise DataError(f"powered_rate: expected at least 10 labelled rows, got {n}. Label more rows.")
+    if labelled.weights is not None:
+        raise DataError(
+            "powered_rate: expected a random sample without weights, got weights. For rows that `plan` chose, give "
+            "their strata to `stratified_rate` (--strata)."
+        )
     try:
         check_disjoint(labelled.rows, unlabelled.rows, where="powered_rate")
     except SplitError as error:
@@ -173,23 +195,109 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
         ) from None
     y, f = labelled.correct.astype(np.float64), labelled.confidence.astype(np.float64)
     other = unlabelled.confidence.astype(np.float64)
-    spread = float(np.var(np.concatenate([f, other])))
-    covariance = float(np.mean((y - y.mean()) * (f - f.mean())))
-    weight = 0.0 if spread == 0 else float(np.clip(covariance / (spread * (1 + n / big)), 0.0, 1.0))
-    value = weight * float(other.mean()) + float(np.mean(y - weight * f))
-    tail = float(norm.ppf((1 + level) / 2))
-    classical = _wilson(float(y.mean()), n, tail)
-    plain = float(y.mean() * (1 - y.mean()))
-    residual = float(np.var(y - weight * f)) + weight**2 * float(np.var(other)) * n / big
-    # The gain in variance is the gain of an effective number of labels, and the interval is Wilson's for that many.
-    gain = 1.0 if plain == 0 or residual <= 0 else min(1.0, residual / plain * n / (n - 2))
-    low, high = _wilson(float(np.clip(value, 0.0, 1.0)), n / gain, tail)
-    return PoweredRate(
-        float(np.clip(value, 0, 1)), low, high, *classical, n=n, n_unlabelled=big, weight=weight
+    value, low, high, weight = (
+        float(one) for one in powered_interval(y, f, other.mean(), other.var(), big, level=level)
     )
+    old_low, old_high = map(float, _interval(y.mean(), n, y.sum(), n - y.sum(), level))
+    return PoweredRate(value, low, high, old_low, old_high, n=n, n_unlabelled=big, weight=weight)
 
 
-def _wilson(rate: float, n: float, tail: float) -> tuple[float, float]:
+def powered_interval(
+    y: Array, f: Array, mean: Array | float, variance: Array | float, n_other: int, *, level: float = 0.95
+) -> tuple[Array, Array, Array, Array]:
+    """Return estimate, ends of its interval and weight of the confidences, for one sample or several at once.
+
+    The gain in variance counts as a gain in labels: the interval is Wilson's for the effective number of labels, or
+    Clopper and Pearson's if fewer than five labels are right, or wrong.
+
+    Args:
+        y: Whether labelled predictions are right, ``(..., n)``.
+        f: Their confidences.
+        mean: Mean confidence of the unlabelled rows.
+        variance: Their variance.
+        n_other: How many there are.
+        level: Probability with which the interval contains the rate.
+
+    Example:
+        >>> y, f = np.array([1.0, 0.0] * 20), np.array([0.8, 0.3] * 20)
+        >>> value, low, high, weight = powered_interval(y, f, 0.6, 0.06, 1000)
+        >>> bool(value > 0.5), bool(low < value < high)
+        (True, True)
+    """
+    n = y.shape[-1]
+    right = y.sum(axis=-1)
+    raw = right / n
+    covariance = np.mean((y - raw[..., None]) * (f - f.mean(axis=-1, keepdims=True)), axis=-1)
+    total = (n * f.var(axis=-1) + n_other * np.asarray(variance)) / (n + n_other)
+    weight = np.clip(covariance / np.maximum(total * (1 + n / n_other), 1e-300), 0.0, 1.0)
+    value = np.clip(raw + weight * (mean - f.mean(axis=-1)), 0.0, 1.0)
+    residual = np.var(y - weight[..., None] * f, axis=-1) + weight**2 * variance * n / n_other
+    plain = np.maximum(raw * (1 - raw), 1e-300)
+    gain = np.where((raw == 0) | (raw == 1), 1.0, np.minimum(1.0, residual / plain * n / (n - 2)))
+    low, high = _interval(value, n / np.maximum(gain, 1e-6), right, n - right, level)
+    return value, low, high, weight
+
+
+def stratified_rate(labelled: Predictions, strata: Array, *, level: float = 0.95) -> PoweredRate:
+    """Estimate the accuracy from rows that :func:`plan_labels` chose.
+
+    Args:
+        labelled: The rows of the plan with labels, and the plan's weights.
+        strata: The plan's stratum of each row.
+        level: Probability with which the interval contains the rate.
+
+    Raises:
+        DataError: If there are no weights, a stratum has fewer than two rows, or its rows have different weights.
+
+    Example:
+        >>> p = np.random.default_rng(0).beta(4, 1, 20000)
+        >>> plan = plan_labels(Predictions(predicted=np.ones(20000, int), confidence=p), width=0.05)
+        >>> right = (np.random.default_rng(1).random(20000) < p).astype(int)
+        >>> rows = Predictions(predicted=np.ones(len(plan.rows), int), confidence=p[plan.rows],
+        ...     labels=right[plan.rows], weights=plan.weight)
+        >>> found = stratified_rate(rows, plan.stratum)
+        >>> bool(found.low < right.mean() < found.high), round(found.high - found.low, 2)
+        (True, 0.05)
+    """
+    where = "stratified_rate"
+    if labelled.weights is None:
+        raise DataError(f"{where}: expected rows with weights, got none. Give the plan's column of weights.")
+    codes = np.unique(strata, return_inverse=True)[1]
+    n = np.bincount(codes).astype(np.float64)
+    if len(codes) != len(labelled) or n.min() < 2:
+        raise DataError(
+            f"{where}: expected at least two rows of every stratum, got {n.min():.0f}. Label more."
+        )
+    y, weights = labelled.correct.astype(np.float64), labelled.weights
+    share = np.bincount(codes, weights) / weights.sum()
+    if not np.allclose(weights, (np.bincount(codes, weights) / n)[codes], rtol=1e-3):
+        raise DataError(
+            f"{where}: rows of one stratum must have one weight. Use the weights of `plan_labels`."
+        )
+    right = np.bincount(codes, y)
+    value = float(share @ (right / n))
+    # One more row at the mean rate keeps strata without errors from counting as certain.
+    overall = (right.sum() + 1) / (len(y) + 2)
+    rate = (right + overall) / (n + 1)
+    variance = float(share**2 @ (rate * (1 - rate) / (n - 1)))
+    middle = float(share @ rate)
+    effective = middle * (1 - middle) / variance
+    low, high = map(float, _interval(value, effective, right.sum(), len(y) - right.sum(), level))
+    old_low, old_high = map(float, _interval(value, len(y), right.sum(), len(y) - right.sum(), level))
+    return PoweredRate(value, low, high, old_low, old_high, n=len(y), n_unlabelled=0, weight=0.0)
+
+
+def _interval(
+    rate: Array | float, n: Array | float, right: Array | float, wrong: Array | float, level: float
+) -> tuple[Array, Array]:
+    """Return Wilson's interval; the exact one where few labels are right, or wrong."""
+    tail = float(norm.ppf((1 + level) / 2))
     middle = (rate + tail**2 / (2 * n)) / (1 + tail**2 / n)
-    reach = tail / (1 + tail**2 / n) * math.sqrt(rate * (1 - rate) / n + tail**2 / (4 * n**2))
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    reach = tail / (1 + tail**2 / n) * np.sqrt(rate * (1 - rate) / n + tail**2 / (4 * n**2))
+    hits = rate * n
+    few = np.minimum(right, wrong) < _FEW_OUTCOMES
+    exact_low = beta.ppf((1 - level) / 2, np.maximum(hits, 1e-9), n - hits + 1)
+    exact_high = beta.ppf((1 + level) / 2, hits + 1, np.maximum(n - hits, 1e-9))
+    return np.where(few, exact_low, middle - reach).clip(0, 1), np.where(
+        few, exact_high, middle + reach
+    ).clip(0, 1)

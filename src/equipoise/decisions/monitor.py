@@ -6,9 +6,10 @@ claimed frequency :math:`p`, the wealth of a bettor is multiplied by
 .. math:: \frac{e^{\theta x}}{1 - p + p e^{\theta}}
 
 which has mean one if the claim holds. The wealth of a monitor is the mean over bettors with different
-:math:`\theta`. By Ville's inequality it ever reaches :math:`1 / \alpha` with probability at most :math:`\alpha`,
-however often it is looked at. Monitors of one family (all bands, all groups) are averaged, so that the family as a
-whole keeps :math:`\alpha`.
+:math:`\theta`. Bettors receive :math:`1 / (t (t + 1))` of their capital on day :math:`t`; the rest is set aside. So a
+change after a long quiet time meets fresh capital. By Ville's inequality the wealth ever reaches :math:`1 / \alpha`
+with probability at most :math:`\alpha`, however often it is looked at. Monitors of one family (all bands, all groups)
+are averaged, so that the family as a whole keeps :math:`\alpha`.
 
 Reference:
     Ramdas et al. (2023), Game-theoretic statistics and safe anytime-valid inference.
@@ -29,6 +30,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
+from equipoise.core.row_identity import RowIdentity
 from equipoise.decisions.accept_rule import AcceptRule
 
 __all__ = ["SHIFTS", "Alarm", "DailyMonitor", "Evidence", "WatchedDay"]
@@ -36,8 +38,10 @@ __all__ = ["SHIFTS", "Alarm", "DailyMonitor", "Evidence", "WatchedDay"]
 _FORMAT, _VERSION = "equipoise.monitor", 1
 #: Shifts of the log-odds that bettors bet on.
 SHIFTS = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+#: Logarithm of a wealth that is as good as none, which JSON can hold.
+_NOTHING = -700.0
 #: Lower ends of the bands of confidence.
-_BANDS = np.array([0.0, 0.5, 0.7, 0.8, 0.9, 0.95])
+BANDS = np.array([0.0, 0.5, 0.7, 0.8, 0.9, 0.95])
 
 
 @final
@@ -46,7 +50,8 @@ class Evidence:
     """The wealth of one monitor.
 
     Attributes:
-        log_wealths: Logarithm of the wealth of every bettor.
+        log_wealths: Logarithm of the wealth that every bettor has at stake.
+        days: Days so far.
         lowest: Smallest logarithm of the monitor's wealth so far.
         since: Day after that; the evidence has grown since.
         n: Rows since then.
@@ -55,6 +60,7 @@ class Evidence:
     """
 
     log_wealths: list[float]
+    days: int = 0
     lowest: float = 0.0
     since: str = ""
     n: int = 0
@@ -63,17 +69,18 @@ class Evidence:
 
     @property
     def log_wealth(self) -> float:
-        """Logarithm of the mean wealth."""
-        return float(logsumexp(self.log_wealths) - np.log(len(self.log_wealths)))
+        """Logarithm of the mean wealth, with what is not at stake yet."""
+        at_stake = logsumexp(self.log_wealths) - np.log(len(self.log_wealths))
+        return float(np.logaddexp(at_stake, -np.log(self.days + 1)))
 
     def update(self, outcome: Array, claimed: Array, shifts: Array, tolerance: float, day: str) -> None:
         """Bet on the rows of one day."""
-        if len(outcome) == 0:
-            return
         # A bettor on more outcomes grants the claim its tolerance upwards, one on fewer downwards.
         granted = np.clip(claimed[:, None] + np.sign(shifts) * tolerance, 0.0, 1.0)
         growth = shifts * outcome[:, None] - np.log1p(granted * np.expm1(shifts))
-        self.log_wealths = (np.array(self.log_wealths) + growth.sum(axis=0)).tolist()
+        self.days += 1
+        at_stake = np.logaddexp(self.log_wealths, -np.log(self.days * (self.days + 1)))
+        self.log_wealths = (at_stake + growth.sum(axis=0)).tolist()
         self.since = self.since or day
         self.n += len(outcome)
         self.claimed += float(claimed.sum())
@@ -148,6 +155,9 @@ class WatchedDay:
             lines.append(f"Warning: no rows for {len(self.missed)} days: {shown}.")
         if self.alarms:
             lines += [f"ALARM  {one}." for one in self.alarms]
+            lines.append(
+                "`equipoise report` on the states of the days shows what a refitted calibrator would gain."
+            )
         else:
             most = max(self.evidence, key=lambda name: self.evidence[name])
             lines.append(
@@ -181,7 +191,7 @@ class DailyMonitor:
         ...     if found.alarms:
         ...         break
         >>> found.day, found.alarms[0].family
-        ('2026-03-13', 'calibration')
+        ('2026-03-11', 'band')
     """
 
     alpha: float = 0.05
@@ -191,6 +201,7 @@ class DailyMonitor:
     max_error: float | None = None
     days: dict[str, str] = field(default_factory=dict)
     evidence: dict[str, dict[str, Evidence]] = field(default_factory=dict)
+    identity: RowIdentity = field(default_factory=RowIdentity, compare=False)
 
     def __post_init__(self) -> None:
         where = "DailyMonitor"
@@ -210,9 +221,21 @@ class DailyMonitor:
             rule: A certified rule whose promise is watched too; the same every day.
 
         Raises:
-            DataError: If the day, or a day with exactly these rows, was added before, or groups are missing.
+            DataError: If the day or some of these rows were added before, groups are missing, or the rule of the first
+                day is missing.
         """
         missed = self._check_day(predictions, day)
+        rows = RowIdentity()
+        rows.update(predictions)
+        shared = rows.overlap(self.identity)
+        if shared:
+            raise DataError(
+                f"DailyMonitor.watch: {shared} were added on an earlier day, so they would count twice. Leave them out."
+            )
+        if rule is None and "promise" in self.evidence:
+            raise DataError(
+                "DailyMonitor.watch: expected the rule of the first day, got none. Give it every day (--decision)."
+            )
         if predictions.weights is not None:
             raise DataError(
                 "DailyMonitor.watch: expected rows without weights, got weights. Drop the weights."
@@ -221,9 +244,9 @@ class DailyMonitor:
         claimed = predictions.confidence.astype(np.float64)
         both = np.concatenate([-SHIFTS[::-1], SHIFTS])
         self._bet("calibration", np.full(len(correct), ""), correct, claimed, both, self.tolerance, day)
-        band = np.searchsorted(_BANDS, claimed, side="right") - 1
-        ends = [*_BANDS[1:].tolist(), 1.0]
-        names = np.array([f"confidence {low:g} to {high:g}" for low, high in zip(_BANDS, ends, strict=True)])
+        band = np.searchsorted(BANDS, claimed, side="right") - 1
+        ends = [*BANDS[1:].tolist(), 1.0]
+        names = np.array([f"confidence {low:g} to {high:g}" for low, high in zip(BANDS, ends, strict=True)])
         for name in names:  # every band counts from the first day on
             self._member("band", str(name), len(both))
         self._bet("band", names[band], correct, claimed, both, self.tolerance, day)
@@ -253,6 +276,7 @@ class DailyMonitor:
         if self.min_accuracy is not None:
             self._one_sided("accuracy", 1 - correct, 1 - self.min_accuracy, day)
         self.days[day] = predictions.rows.fingerprint
+        self.identity.merge(rows)
         return self._result(day, len(correct), missed)
 
     def _one_sided(self, family: str, wrong: Array, limit: float, day: str) -> None:
@@ -262,8 +286,14 @@ class DailyMonitor:
         """Return a member of a family; a new one starts with the mean wealth, so that the mean stays a fair game."""
         members = self.evidence.setdefault(family, {})
         if name not in members:
-            start = _log_mean(members) if members and self.days else 0.0
-            members[name] = Evidence([start] * n_bettors, lowest=start)
+            old = list(members.values())
+            days = old[0].days if old else 0
+            if days:
+                at_stake = float(logsumexp([one.log_wealths for one in old])) - np.log(len(old) * n_bettors)
+                members[name] = Evidence([float(at_stake)] * n_bettors, days)
+                members[name].lowest = members[name].log_wealth
+            else:
+                members[name] = Evidence([_NOTHING] * n_bettors)
         return members[name]
 
     def _bet(
@@ -276,9 +306,9 @@ class DailyMonitor:
         tolerance: float,
         day: str,
     ) -> None:
-        names = np.unique(member).tolist() or [""]
-        watched = [self._member(family, name, len(shifts)) for name in names]
-        for name, one in zip(names, watched, strict=True):
+        for name in np.unique(member).tolist() or [""]:
+            self._member(family, name, len(shifts))
+        for name, one in self.evidence[family].items():
             kept = member == name
             one.update(outcome[kept], claimed[kept], shifts, tolerance, day)
 
@@ -322,7 +352,8 @@ class DailyMonitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the monitor as JSON with a checksum."""
-        write_record(path, _FORMAT, _VERSION, Record(asdict(self), {}))
+        plain, (identity, hashes) = asdict(self), self.identity.parts()
+        write_record(path, _FORMAT, _VERSION, Record({**plain, "identity": identity}, hashes))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> DailyMonitor:
@@ -331,14 +362,16 @@ class DailyMonitor:
         Raises:
             DataError: If the file is something else, is from a newer version, or was changed.
         """
-        plain = dict(read_record(path, _FORMAT, _VERSION).plain)
+        record = read_record(path, _FORMAT, _VERSION)
+        plain, identity = dict(record.plain), RowIdentity()
         try:
+            identity.fill(plain.pop("identity"), record.arrays)
             evidence = {
                 family: {name: Evidence(**one) for name, one in members.items()}
                 for family, members in plain.pop("evidence").items()
             }
             by = tuple(plain.pop("by"))
-            return cls(**plain, by=by, evidence=evidence)
+            return cls(**plain, by=by, evidence=evidence, identity=identity)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"DailyMonitor.load: {path} is damaged ({error}). Start a new one.") from None
 

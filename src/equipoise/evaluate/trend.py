@@ -8,7 +8,7 @@ places where a change may begin and end together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
@@ -20,6 +20,7 @@ from equipoise.core.seeds import numpy_generator
 from equipoise.evaluate.audit_state import AuditState, merge_states
 from equipoise.evaluate.auditing import audit
 from equipoise.evaluate.chance import holm
+from equipoise.evaluate.refit import Part, Refit, changed_parts, refit_gain
 from equipoise.evaluate.scorecard import Scorecard
 from equipoise.evaluate.verdict import p_text
 from equipoise.metrics.facts import metric_facts
@@ -83,6 +84,8 @@ class Trend:
         card: Scores of all rows together.
         level: Level at which changes are called.
         n_places: How many runs of states were held against the others.
+        parts: Bands of confidence and groups whose calibration changed with the first change found.
+        refit: What a calibrator fitted on recent states would gain on the most recent one; None with too few rows.
 
     Example:
         >>> from equipoise import Predictions
@@ -100,6 +103,8 @@ class Trend:
     card: Scorecard
     level: float
     n_places: int
+    parts: tuple[Part, ...] = ()
+    refit: Refit | None = None
 
     @property
     def found(self) -> tuple[Change, ...]:
@@ -127,7 +132,20 @@ class Trend:
             f"runs, corrected for {len(self.changes)} metrics: equal states raise any alarm in at most "
             f"{100 * (1 - self.level):.3g}% of reports."
         )
-        return (*(self._sentence(change) for change in self.changes), rule)
+        where = [f"Most changed: {part}." for part in self._widest()]
+        refit = (
+            "A refit cannot be judged yet: it needs 100 rows since the change to fit on, and a later state of 100."
+            if self.refit is None
+            else f"{self.refit}."
+        )
+        return (*(self._sentence(change) for change in self.changes), *where, refit, rule)
+
+    def _widest(self) -> list[Part]:
+        """Return the band, and the group of each column, that changed most."""
+        first: dict[str, Part] = {}
+        for part in self.parts:
+            first.setdefault(part.column, part)
+        return list(first.values())
 
     def _words(self, change: Change) -> str:
         facts = metric_facts(change.metric)
@@ -170,6 +188,10 @@ class Trend:
             "level": self.level,
             "runs_of_states": self.n_places,
             "changes": [change._asdict() for change in self.changes],
+            "parts": [part._asdict() for part in self.parts],
+            "refit": None
+            if self.refit is None
+            else {**asdict(self.refit), "is_worthwhile": self.refit.is_worthwhile},
             "target": self.card.target._asdict(),
         }
 
@@ -225,23 +247,32 @@ def find_trend(
         raise SpecError(f"{_WHERE}: expected target 'top' or 'positive', got 'classwise'. Name one of them.")
     card = card.event or card
     plain = [part.calibration for part in parts.values()]
-    events = plain
+    events, groups = plain, [state.groups for state in states.values()]
     if card.target.kind == "positive":
         events = [part.event.calibration for part in parts.values() if part.event is not None]
+        groups = [state.event.groups for state in states.values() if state.event is not None]
     sources = {"ece": events, "nll": plain, "accuracy": plain}
     known = [key for key in _METRICS if key in card.scores]
     settings = {"n_resamples": n_resamples, "seed": seed}
     found = [find_changes(sources[key], key, **settings) for key in known]
     p_values = holm(np.array([p_value for *_, p_value in found]))
+    names = tuple(states)
+    changes = tuple(
+        _change(key, place, sources[key], names, card.target, float(p_value), level)
+        for key, (place, _), p_value in zip(known, found, p_values, strict=True)
+    )
+    first = next((change for change in changes if change.significant), None)
+    lasting = first is not None and first.stop == len(names)
     return Trend(
-        names=tuple(states),
-        changes=tuple(
-            _change(key, place, sources[key], tuple(states), card.target, float(p_value), level)
-            for key, (place, _), p_value in zip(known, found, p_values, strict=True)
-        ),
+        names=names,
+        changes=changes,
         card=card,
         level=level,
         n_places=len(_runs([state.effective_samples for state in plain])),
+        parts=() if first is None else changed_parts(events, groups, (first.start, first.stop), level=level),
+        refit=refit_gain(
+            events, names, first.start if first is not None and lasting else len(names) // 2, level=level
+        ),
     )
 
 

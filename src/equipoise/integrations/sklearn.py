@@ -157,7 +157,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         named: Array = self.classes_[likeliest]
         return named
 
-    def adapt_priors(self, priors: Any = None, *, X: Any = None) -> Self:  # noqa: N803
+    def adapt_priors(
+        self,
+        priors: Any = None,
+        *,
+        X: Any = None,  # noqa: N803
+        reference: tuple[Any, Any] | None = None,
+    ) -> Self:
         """Return a copy whose probabilities are adapted to other class frequencies.
 
         Only frequencies may have changed: within each class, inputs must be distributed as before.
@@ -165,6 +171,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         Args:
             priors: The new frequencies, in the order of ``classes_``.
             X: Inputs without labels instead, from which the frequencies are estimated.
+            reference: Labeled rows ``(X, y)`` with the old frequencies that ``estimator_`` was not fitted on. They
+                correct the estimate, and the interval contains their error.
 
         Returns:
             The copy; its ``calibrator_`` is a :class:`~equipoise.calibrators.PriorShift`, with ``priors`` and
@@ -181,11 +189,18 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator): 
         check_is_fitted(self)
         if (priors is None) == (X is None):
             raise ValueError("CalibratedClassifier.adapt_priors: give either `priors` or `X`.")
+        if reference is not None and X is None:
+            raise ValueError("CalibratedClassifier.adapt_priors: `reference` needs `X`.")
         shift = PriorShift(before=self.calibrator_)
         if X is None:
             shift.set_priors(priors)
         else:
-            shift.fit_unlabeled(self._predictions(getattr(self.estimator_, _response(self.estimator_))(X)))
+            respond = getattr(self.estimator_, _response(self.estimator_))
+            labeled = None
+            if reference is not None:
+                codes = _class_codes(self.classes_, reference[1], where="CalibratedClassifier.adapt_priors")
+                labeled = self._predictions(respond(reference[0]), codes)
+            shift.fit_unlabeled(self._predictions(respond(X)), reference=labeled)
         adapted = copy.copy(self)
         adapted.calibrator_ = shift
         return adapted
@@ -474,20 +489,26 @@ def predictions_of(
         >>> predictions_of(LogisticRegression(max_iter=500).fit(X, y), X, y)
         Predictions(probs, n=150, k=3)
     """
-    classes, labels = np.asarray(estimator.classes_), np.asarray(y)
-    codes = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
-    unknown = classes[codes] != labels
-    if unknown.any():
-        raise DataError(
-            f"predictions_of: `y` must hold classes of the estimator, {classes}, got {labels[unknown][0]}."
-        )
+    classes = np.asarray(estimator.classes_)
     return Predictions(
         probs=np.asarray(estimator.predict_proba(X)),
-        labels=codes,
+        labels=_class_codes(classes, y, where="predictions_of"),
         weights=sample_weight,
         class_names=[str(name) for name in classes],
         split=split,
     )
+
+
+def _class_codes(classes: Array, y: Any, *, where: str) -> Array:
+    """Return the numbers of the labels in the order of the estimator's classes."""
+    labels = np.asarray(y)
+    codes: Array = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    unknown = classes[codes] != labels
+    if unknown.any():
+        raise DataError(
+            f"{where}: `y` must hold classes of the estimator, {classes}, got {labels[unknown][0]}."
+        )
+    return codes
 
 
 def draw_estimators(

@@ -138,7 +138,7 @@ def _marks(
 
 
 def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label: str) -> Chart:
-    """Return a metric over time: a point with its interval per state, and the run of states that is different."""
+    """Return a metric over time: a point per state in the band of their intervals, and the run that is different."""
     facts, n = metric_facts(change.metric), len(scores)
     low, high = (
         facts.scale * f(getattr(score, end) for score in scores) for f, end in ((min, "low"), (max, "high"))
@@ -159,6 +159,9 @@ def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label:
             if end > begin:
                 parts.append(frame.line(begin, facts.scale * value, end, facts.scale * value, class_="usual"))
     values = [facts.scale * score.value for score in scores]
+    lows, highs = ([facts.scale * getattr(score, end) for score in scores] for end in ("low", "high"))
+    around = [*range(n), *reversed(range(n))]
+    parts.append(frame.path(around, [*lows, *reversed(highs)], class_="band", closed=True))
     parts.append(frame.path(list(range(n)), values, class_="series s0 thin"))
     for place, (name, score) in enumerate(zip(trend.names, scores, strict=True)):
         tip = f"{name}\n{label} {number(change.metric, score.value)}  [{interval(change.metric, score)}]"

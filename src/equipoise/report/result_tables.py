@@ -9,6 +9,7 @@ from equipoise.core.tables import BOLD, Column, Table, TableCell
 from equipoise.decisions import Certificate, SetReport
 from equipoise.evaluate.audits import slice_heads
 from equipoise.evaluate.comparison import PairedDifferences
+from equipoise.evaluate.refit import Part
 from equipoise.evaluate.scorecard import Score
 from equipoise.evaluate.shift import DETECTION, ShiftScores
 from equipoise.evaluate.slices import Slice, slices_off
@@ -25,6 +26,7 @@ __all__ = [
     "advice_table",
     "bin_table",
     "calibrated_table",
+    "changed_table",
     "comparison_table",
     "ood_table",
     "scorecard_table",
@@ -195,6 +197,24 @@ def bin_table(curve: ReliabilityCurve, *, level: float, target: Target = TOP) ->
         if row["weight"]
     ]
     return Table.of((names.claimed, "rows", "claimed", names.right, "interval"), rows, label="Bins")
+
+
+def changed_table(parts: Sequence[Part]) -> Table:
+    """Return the bands of confidence and the groups whose calibration changed."""
+    rows = [
+        (
+            TableCell(f"{part.column} {part.name}", key=number),
+            _number_cell(count(part.n), part.n),
+            _number_cell(percent(part.confidence), part.confidence),
+            _number_cell(percent(part.accuracy), part.accuracy),
+            _number_cell(f"{100 * part.gap:+.1f}", part.gap),
+            _number_cell(f"{100 * part.gap_before:+.1f}", part.gap_before),
+            _number_cell(chance(part.p_value), part.p_value),
+        )
+        for number, part in enumerate(parts)
+    ]
+    heads = ("where", "rows since", "claimed", "right", "gap (points)", "gap before", "by chance")
+    return Table.of(heads, rows, caption="Corrected for the number of bands and groups.")
 
 
 def threshold_table(found: Sequence[tuple[str, Sequence[Certificate]]]) -> Table:

@@ -32,6 +32,7 @@ from equipoise.report.result_tables import (
     advice_table,
     bin_table,
     calibrated_table,
+    changed_table,
     comparison_table,
     ood_table,
     scorecard_table,
@@ -303,10 +304,13 @@ def _drift(report: Report) -> list[Block]:
         chart = trend_chart(trend, change, [card[change.metric] for card in cards], label=label)
         figures.append(Figure(chart, name=f"{label[0].upper()}{label[1:]}"))
     about = (
-        "In the order of the files. Each point is one state with its interval. A shaded run of states differs from the "
-        "others by more than chance explains; dashed lines are the values in and outside of it."
+        "In the order of the files. Each point is one state; the band joins the intervals. A shaded run of states "
+        "differs from the others by more than chance explains; dashed lines are the values in and outside of it."
     )
-    return [Block("lead", about), Block("figures", figures, "pair")]
+    blocks = [Block("lead", about), Block("figures", figures, "pair")]
+    if trend.parts:
+        blocks += [Block("heading", "Where it changed"), Block("table", changed_table(trend.parts))]
+    return blocks
 
 
 def _advice(report: Report) -> list[Block]:
