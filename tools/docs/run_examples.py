@@ -37,8 +37,7 @@ def run_page(text: str, name: str) -> str:
 
 def main(pages: list[str]) -> None:
     """Write each page again, in a folder of its own for what the examples write."""
-    for page in pages:
-        path = Path(page).resolve()
+    for path in [Path(page).resolve() for page in pages]:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             path.write_text(run_page(path.read_text(encoding="utf-8"), path.name), encoding="utf-8")
