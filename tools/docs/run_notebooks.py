@@ -126,7 +126,7 @@ def shape(notebook: dict[str, Any]) -> list[list[tuple[str, ...]]]:
     Another processor rounds otherwise, which may make or break a tie, and a figure's bits say nothing; all other
     words, names and kinds must agree.
     """
-    blank = re.compile(r"(?:[\d.,<±+─━\s-]|&lt;|\btie\b|\b(?:first|second) better\b)+")
+    blank = re.compile(r"(?:[\d.,<±+─━\s-]|&lt;|\btie\b|\b(?:better|worse)\b)+")
     return [
         [
             tuple(
