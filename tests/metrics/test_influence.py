@@ -114,6 +114,21 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(key):
         )
 
 
+@pytest.mark.parametrize("key", ["augrc", "eaurc"])
+def test_influence_of_tied_rows_is_the_derivative_too(key):
+    confidence, right, _ = top1(4000, decimals=1)
+    cells = cells_of(confidence, right.astype(float))
+    table = influence_table(cells)
+    # The sum over n rows differs from the area under a continuous curve by the order of 1 / n.
+    for place in range(len(cells.mass)):
+        mass = cells.mass.copy()
+        mass[place] += 1.0
+        changed = influence_table(cells._replace(mass=mass)).values[key]
+        assert 4001 * (changed - table.values[key]) == pytest.approx(
+            table.entries[key].wrong[place], abs=0.01
+        )
+
+
 def test_a_model_without_mistakes_keeps_room_for_some():
     table = influence_table(cells_of(np.linspace(0.9, 1, 50), np.ones(50)))
     assert table.interval("augrc", 50).low == 0

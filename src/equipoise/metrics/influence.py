@@ -203,21 +203,40 @@ def _areas(cells: ConfidenceCells) -> dict[str, _Entry]:
     area = float(aurc_of_cells(mass, wrong))
     right_rows = mass.sum() - wrong.sum()
     least = float(aurc_of_cells(np.array([right_rows, wrong.sum()]), np.array([0.0, wrong.sum()])))
-    later = wrong / total / above
-    # Risk that is passed on to all lower thresholds, from this row on.
-    passed = np.cumsum(later[::-1])[::-1] - later / 2
     slope = math.log1p(-error) if error < 1 else 0.0
-    common = error - area - passed
+    by_mass, by_wrong = _area_slopes(mass / total, wrong / total)
+    common = by_mass - area
     eaurc = _Entry(
         max(0.0, area - least),
         (common - slope * error)[::-1],
-        (common - np.log(above) + slope * (1 - error))[::-1],
+        (common + by_wrong + slope * (1 - error))[::-1],
     )
     shared = missed - 2 * augrc
     return {
         "eaurc": eaurc,
         "augrc": _Entry(augrc, shared[::-1], (shared + 1 - above)[::-1]),
     }
+
+
+def _area_slopes(mass: Array, wrong: Array) -> tuple[Array, Array]:
+    """Return the derivatives of AURC by the mass and by the mistakes of every cell, most confident first.
+
+    The area is the sum of ``wrong + (before - start * rate) * log(end / start)`` over cells, within which mistakes come
+    evenly.
+    """
+    end, rate = np.cumsum(mass), wrong / mass
+    start, before = end - mass, np.cumsum(wrong) - wrong
+    start[0] = 0.0
+    stretch = np.zeros(len(mass))
+    stretch[1:] = np.log1p(mass[1:] / start[1:])
+    excess = before - start * rate
+    # Mass in earlier cells moves the start and the end of all later ones.
+    moved = -rate * stretch
+    moved[1:] -= excess[1:] * mass[1:] / (start[1:] * end[1:])
+    later = np.cumsum(moved[::-1])[::-1] - moved
+    by_mass: Array = start * rate * stretch / mass + excess / end + later
+    by_wrong: Array = 1 - start * stretch / mass - np.log(end)
+    return by_mass, by_wrong
 
 
 def _points(cells: ConfidenceCells, rate: Array) -> dict[str, _Entry]:
