@@ -15,7 +15,7 @@ def test_golden_values_classwise() -> None:
     want = expected("histogram.R")
     calibrator = HistogramBinning(n_bins=5).fit(*arrays("R"))
     np.testing.assert_allclose(calibrator.result.parameters["values"], want["theta_per_class"], rtol=1e-9)
-    np.testing.assert_allclose(calibrator(SECOND), want["S_normalized_first2"], rtol=1e-9)
+    np.testing.assert_allclose(calibrator(SECOND), want["S_normalised_first2"], rtol=1e-9)
 
 
 def test_golden_values_top_label_but_for_empty_bins() -> None:

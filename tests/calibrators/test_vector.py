@@ -29,7 +29,7 @@ def test_golden_values() -> None:
     calibrator = VectorScaling().fit(*arrays("R"))
     assert calibrator.result.nll_after == pytest.approx(want["nll"], rel=1e-8)
     np.testing.assert_allclose(calibrator.result.parameters["scale"], want["w"], rtol=1e-6)
-    np.testing.assert_allclose(calibrator.result.parameters["offset"], want["b_centered"], rtol=1e-5)
+    np.testing.assert_allclose(calibrator.result.parameters["offset"], want["b_centred"], rtol=1e-5)
     np.testing.assert_allclose(probs(calibrator(SECOND)), want["S_probs_first2"], rtol=1e-6)
 
 
