@@ -80,7 +80,7 @@ def tasks(
         "digits": (digits, {"model": "mlp", "recipe": QUICK}),
         "overlapping": (overlapping, {"model": "mlp", "recipe": QUICK}),
         "breast_cancer": (breast_cancer, {"model": "mlp", "recipe": QUICK}),
-        # A linear network: all members find the same minimum, so that nothing can be gained.
+        # A linear network: all members find the same minimum, so that only calibrators can gain.
         "linear_digits": (
             noisy_digits,
             {"model": {"name": "mlp", "options": {"hidden": []}}, "recipe": QUICK},
