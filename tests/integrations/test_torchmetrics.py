@@ -8,7 +8,6 @@ import torch
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassCalibrationError
 
-import equipoise
 from equipoise import Predictions, score
 from equipoise.core.errors import DataError
 from equipoise.integrations.torchmetrics import (
@@ -149,12 +148,7 @@ def test_what_cannot_be_meant_is_refused():
         metric.compute()
 
 
-def test_the_former_name_is_answered_with_what_to_write():
-    with pytest.raises(AttributeError, match="SmoothECE is now SmECE"):
-        equipoise.integrations.torchmetrics.SmoothECE  # noqa: B018
-
-
-def test_what_a_plot_is_told_are_the_facts_of_the_metric():
+def test_bounds_of_a_plot_are_the_facts_of_the_metric():
     assert (NLL.plot_lower_bound, NLL.plot_upper_bound, NLL.higher_is_better) == (0.0, None, False)
     assert (Brier.plot_lower_bound, Brier.plot_upper_bound) == (0.0, 2.0)
     assert (ECE.plot_lower_bound, ECE.plot_upper_bound) == (0.0, 1.0)

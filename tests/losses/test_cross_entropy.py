@@ -2,7 +2,6 @@ import pytest
 import torch
 from torch import nn
 
-from equipoise import losses
 from equipoise.losses import CrossEntropyLoss, cross_entropy_loss
 
 LOGITS = 2 * torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
@@ -31,8 +30,3 @@ def test_nothing_to_count_is_zero_where_torch_gives_nan():
 def test_float16_does_not_overflow():
     logits = torch.tensor([[-6e4, 6e4]], dtype=torch.float16)
     assert CrossEntropyLoss()(logits, torch.tensor([0])) == pytest.approx(1.2e5, rel=1e-3)
-
-
-def test_former_names_are_answered_with_what_to_write():
-    with pytest.raises(AttributeError, match=r"CrossEntropyLoss\(\) \+ 0.5 \* DCA\(\)"):
-        losses.ce_dca  # noqa: B018

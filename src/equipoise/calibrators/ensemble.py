@@ -192,7 +192,7 @@ class EnsembleScaling:
         """
         content = artifact.read(path)
         if content["kind"] != "ensemble" or content["n_classes"] is None:
-            raise DataError(f"load: {path} is not a saved EnsembleScaling, got {content['kind']!r}.")
+            raise DataError(f"load: {path} must contain a saved EnsembleScaling, got {content['kind']!r}.")
         made, result = cls(), artifact.unpack_result(content)
         check_parameters(result.parameters, {"temperature": (), "spread": ()}, where=f"load: {path}")
         made._result, made._n_classes = result, content["n_classes"]

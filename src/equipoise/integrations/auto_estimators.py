@@ -165,7 +165,7 @@ def _maker(name: str, options: Mapping[str, Any]) -> Callable[[int], Any]:
         try:
             found = kind(**options)
         except TypeError as error:
-            raise SpecError(f"auto.model.options: {name}: {error}.") from None
+            raise SpecError(f"auto.model.options: {name}: {error}. Use options of the classifier.") from None
         if not hasattr(found, "predict_proba"):
             raise SpecError(
                 f"auto.model: {name} has no probabilities. Use a classifier with predict_proba, or set its option for "

@@ -220,7 +220,7 @@ def _check_recipe(recipe: RecipeSpec, *, where: str) -> None:
             check_choice(recipe.calibrate_members, words, where="recipe", name="calibrate_members")
     if recipe.calibrate_members and (recipe.members == 1 or recipe.average):
         raise SpecError(
-            f"{where}.calibrate_members: requires `members` above 1 and no `average`, got {recipe.members} and "
+            f"{where}.calibrate_members: needs `members` above 1 and no `average`, got {recipe.members} and "
             f"{recipe.average!r}."
         )
     mixing = [key for key in ("mixup", "cutmix", "regmixup") if getattr(recipe, key)]
