@@ -110,7 +110,7 @@ def command(
             raise click.UsageError(f"expected one DATA to train on, got {len(data)}.")
         if columns:
             raise click.UsageError(
-                f"the option for {next(iter(columns))} describes a file of predictions, and --model trains. Leave one of them out."
+                f"the option for {next(iter(columns))} describes predictions, and --model trains. Leave one out."
             )
         found = auto(
             data[0],
