@@ -69,7 +69,7 @@ def test_thresholds_of_known_curves(n, risk, repeats, record_property):
         if found.any():
             at = depth[np.flatnonzero(found), plan.ranks[best[found]] - 1]
             broken = (true_error(curve, 1 - at) > LIMIT).sum()
-            record_property(name, broken / repeats)
+            record_property(name, float(broken / repeats))
             assert broken <= most(repeats, risk)
 
 
@@ -97,7 +97,7 @@ def test_every_group_keeps_the_limit(repeats, record_property):
         broken += any(
             one.certified and true_error(curves[name], one.threshold) > LIMIT for name, one in found.items()
         )
-    record_property("broken", broken / repeats)
+    record_property("broken", float(broken / repeats))
     assert broken <= most(repeats, risk)
     assert broken > 0.2 * risk * repeats  # not valid only because nothing is certified
     assert passed_on > 0.5 * repeats
@@ -121,7 +121,7 @@ def test_one_threshold_for_all_groups_keeps_the_limit_in_each(repeats, record_pr
         ).certificate
         certified += one.certified
         broken += one.certified and any(true_error(curve, one.threshold) > LIMIT for curve in curves.values())
-    record_property("broken", broken / repeats)
+    record_property("broken", float(broken / repeats))
     assert broken <= most(repeats, risk)
     assert certified > 0
 
@@ -137,7 +137,7 @@ def test_least_error_at_a_coverage_is_a_bound(coverage, repeats, record_property
         ).certificate
         bounds.append(one.error_bound)
         broken += true_error(curve, one.threshold) > one.error_bound
-    record_property("broken", broken / repeats)
+    record_property("broken", float(broken / repeats))
     assert broken <= most(repeats, risk)
     assert broken > 0.3 * risk * repeats
     assert np.mean(bounds) < true_error(curve, 1 - coverage) + 0.1
@@ -163,7 +163,7 @@ def test_weighted_error_by_betting(coverage, repeats, record_property):
         certified += one.certified
         # The weighted error is (1.5 * 0.12 + 0.07) / 2.5 = 10% at every threshold.
         broken += one.certified and one.error_bound < 0.1
-    record_property("broken", broken / repeats)
+    record_property("broken", float(broken / repeats))
     assert broken <= most(repeats, risk)
     assert certified > (0 if coverage is None else 0.9 * repeats)
 
