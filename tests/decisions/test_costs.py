@@ -37,9 +37,9 @@ def test_no_other_action_has_less_expected_cost():
 
 
 def test_calibrated_probabilities_keep_their_word_and_overconfident_ones_do_not():
-    good = least_cost_actions(draw(4000), wrong=5, abstain=1).summary(n_resamples=300)
+    good = least_cost_actions(draw(4000), wrong=5, abstain=1).summary()
     assert good.gap_low < 0 < good.gap_high
-    bad = least_cost_actions(draw(4000, factor=4.0), wrong=5, abstain=1).summary(n_resamples=300)
+    bad = least_cost_actions(draw(4000, factor=4.0), wrong=5, abstain=1).summary()
     assert bad.gap_low > 0
     assert bad.realized > good.realized
     assert sum(bad.shares.values()) == pytest.approx(1)
@@ -50,7 +50,7 @@ def test_intervals_cover_the_mean():
     truth = least_cost_actions(draw(200_000, 99), matrix=matrix).realized.mean()
     hits = 0
     for seed in range(100):
-        one = least_cost_actions(draw(200, seed), matrix=matrix).summary(n_resamples=200)
+        one = least_cost_actions(draw(200, seed), matrix=matrix).summary()
         hits += one.realized_low <= truth <= one.realized_high
     assert hits >= 86
 
@@ -58,15 +58,15 @@ def test_intervals_cover_the_mean():
 def test_weights_repeat_rows():
     rows = draw(300)
     weights = np.random.default_rng(2).integers(1, 4, 300)
-    one = least_cost_actions(rows.with_weights(weights), wrong=5, abstain=1).summary(n_resamples=10)
+    one = least_cost_actions(rows.with_weights(weights), wrong=5, abstain=1).summary()
     repeated = rows.take(np.repeat(np.arange(300), weights))
-    two = least_cost_actions(repeated, wrong=5, abstain=1).summary(n_resamples=10)
+    two = least_cost_actions(repeated, wrong=5, abstain=1).summary()
     assert one.realized == pytest.approx(two.realized)
     assert one.shares == pytest.approx(two.shares)
 
 
 def test_unlabelled_rows_have_expected_costs_only():
-    found = least_cost_actions(Predictions(probs=[0.9, 0.4]), wrong=5, abstain=1).summary(n_resamples=10)
+    found = least_cost_actions(Predictions(probs=[0.9, 0.4]), wrong=5, abstain=1).summary()
     assert found.realized is None
     assert found.expected > 0
 
@@ -83,3 +83,21 @@ def test_wrong_arguments():
         least_cost_actions(rows, wrong=1, abstain=1, right=2)
     with pytest.raises(DataError, match="finite"):
         least_cost_actions(rows, wrong=np.inf, abstain=1)
+
+
+def test_intervals_of_costs_need_two_rows():
+    with pytest.raises(DataError, match="at least two rows"):
+        least_cost_actions(Predictions(probs=[0.9], labels=[1]), wrong=5, abstain=1).summary()
+
+
+def test_equal_costs_have_an_interval_of_one_point():
+    found = least_cost_actions(Predictions(probs=[0.5] * 9, labels=[1] * 9), wrong=5, abstain=1).summary()
+    assert found.realized_low == found.realized == found.realized_high == 1
+
+
+@pytest.mark.parametrize(("n_wrong", "is_said"), [(0, True), (4, True), (5, False)])
+def test_few_costly_rows_are_reported(n_wrong, is_said):
+    rows = Predictions(probs=[0.99] * 100, labels=[0] * n_wrong + [1] * (100 - n_wrong))
+    found = least_cost_actions(rows, wrong=10, abstain=1).summary()
+    assert found.n_costlier == n_wrong
+    assert (f"Only {n_wrong} rows cost more than expected" in found.describe()) == is_said

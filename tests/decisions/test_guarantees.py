@@ -170,18 +170,7 @@ def test_weighted_error_by_betting(coverage, repeats, record_property):
 
 @pytest.mark.parametrize(
     "repeats",
-    [
-        DAILY,
-        pytest.param(
-            LONG,
-            marks=[
-                pytest.mark.simulation,
-                pytest.mark.xfail(
-                    reason="intervals of 400 rows miss the realized cost in 8.5%, the gap in 9.1%"
-                ),
-            ],
-        ),
-    ],
+    [DAILY, pytest.param(LONG, marks=pytest.mark.simulation)],
 )
 def test_intervals_of_costs_cover_the_true_costs(repeats, record_property):
     # Probabilities are too high by a tenth of the distance to 1; costs follow from the true error.
@@ -191,11 +180,11 @@ def test_intervals_of_costs_cover_the_true_costs(repeats, record_property):
     expected = np.where(accept, (1 - shown) * 10, 1).mean()
     realized = np.where(accept, (1 - shown) * 1.1 * 10, 1).mean()
     missed = np.zeros(3, int)
-    for seed in range(repeats):
+    for _ in range(repeats):
         confidence = rng.uniform(0.5, 1, n)
         right = rng.random(n) >= 1.1 * (1 - confidence)
         rows = Predictions(predicted=np.ones(n, int), confidence=confidence, labels=right.astype(int))
-        one = least_cost_actions(rows, wrong=10, abstain=1).summary(n_resamples=300, seed=seed, level=level)
+        one = least_cost_actions(rows, wrong=10, abstain=1).summary(level=level)
         ends = (
             (one.expected_low, expected, one.expected_high),
             (one.realized_low, realized, one.realized_high),
@@ -203,5 +192,5 @@ def test_intervals_of_costs_cover_the_true_costs(repeats, record_property):
         )
         missed += [not low <= true <= high for low, true, high in ends]
     record_property("missed", (missed / repeats).tolist())
-    # Bootstrap intervals are approximate: two points are added to the risk of 5%.
-    assert missed.max() <= most(repeats, 0.07)
+    # Intervals of skewed means are approximate: half a point is added to the risk of 5%.
+    assert missed.max() <= most(repeats, 0.055)

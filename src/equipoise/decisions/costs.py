@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from scipy.special import stdtrit
 
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import check_disjoint
-from equipoise.core.seeds import numpy_generator
 from equipoise.decisions.inputs import as_predictions, read_calibrator
 
 __all__ = ["CostRule", "CostSummary", "CostedActions", "least_cost_actions", "read_costs"]
 
 _WHERE = "least_cost_actions"
 _FORMAT, _VERSION = "equipoise.cost_rule", 1
-#: More rows than this are resampled in random groups.
-_MOST_UNITS = 4096
+#: With fewer rows that cost more than expected, intervals of realized costs miss the truth too often.
+_FEWEST_COSTLIER = 5
 
 
 @final
@@ -35,16 +35,18 @@ class CostSummary:
 
     Attributes:
         expected: Mean expected cost of the chosen actions.
-        expected_low: Lower end of its bootstrap interval.
+        expected_low: Lower end of its interval.
         expected_high: Upper end.
         realized: Mean cost with the true classes; None without labels.
-        realized_low: Lower end of its bootstrap interval.
+        realized_low: Lower end of its interval.
         realized_high: Upper end.
         gap: Realized minus expected cost; above zero if the probabilities are too optimistic.
-        gap_low: Lower end of its bootstrap interval.
+        gap_low: Lower end of its interval.
         gap_high: Upper end.
         shares: Share of the rows for which each action is chosen, by name.
         n: Number of rows.
+        n_costlier: Rows whose realized cost is above the expected one; None without labels. Intervals of the realized
+            cost and of the gap are too short with fewer than five.
     """
 
     expected: float
@@ -58,6 +60,7 @@ class CostSummary:
     gap_high: float | None
     shares: dict[str, float]
     n: int
+    n_costlier: int | None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
@@ -77,7 +80,10 @@ class CostSummary:
             word = "The probabilities are too pessimistic: calibrate them."
         else:
             word = "Expected and realized cost agree."
-        return f"{text}\n{word} Difference {self.gap:+.4g} [{self.gap_low:+.4g}, {self.gap_high:+.4g}]."
+        text += f"\n{word} Difference {self.gap:+.4g} [{self.gap_low:+.4g}, {self.gap_high:+.4g}]."
+        if self.n_costlier is not None and self.n_costlier < _FEWEST_COSTLIER:
+            text += f"\nOnly {self.n_costlier} rows cost more than expected: these intervals may be too short."
+        return text
 
 
 @final
@@ -99,26 +105,22 @@ class CostedActions:
     realized: Array | None
     weights: Array | None = None
 
-    def summary(self, *, n_resamples: int = 1000, level: float = 0.95, seed: int = 0) -> CostSummary:
-        """Return mean costs with bootstrap intervals.
+    def summary(self, *, level: float = 0.95) -> CostSummary:
+        """Return mean costs with intervals, which allow for rare and large costs.
 
         Args:
-            n_resamples: Number of bootstrap resamples.
             level: Probability with which an interval contains the true mean.
-            seed: Random seed for resampling.
-        """
-        from equipoise.metrics.intervals import check_resamples, mean_interval  # loads torch
 
-        check_resamples(n_resamples, where="CostedActions.summary")
+        Raises:
+            DataError: If there is only one row.
+        """
+        if len(self.action) < 2:
+            raise DataError("CostedActions.summary: an interval needs at least two rows, got one.")
         columns = [self.expected]
         if self.realized is not None:
             columns += [self.realized, self.realized - self.expected]
         weight = np.ones(len(self.action)) if self.weights is None else self.weights
-        means, draws = _bootstrap_means(np.stack(columns, axis=1), weight, n_resamples, seed)
-        ends: list[tuple[Any, Any, Any]] = [
-            (float(mean), *mean_interval(float(mean), draws[:, j], level=level))
-            for j, mean in enumerate(means)
-        ]
+        ends: list[tuple[Any, Any, Any]] = [_mean_interval(column, weight, level) for column in columns]
         ends += [(None, None, None)] * (3 - len(ends))
         expected, realized, gap = ends
         shares = np.bincount(self.action, weight, len(self.names)) / weight.sum()
@@ -128,6 +130,7 @@ class CostedActions:
             *gap,
             shares=dict(zip(self.names, shares.tolist(), strict=True)),
             n=len(self.action),
+            n_costlier=None if self.realized is None else int((self.realized > self.expected).sum()),
         )
 
 
@@ -330,19 +333,27 @@ def _check_costs(costs: Array) -> None:
         raise DataError(f"{_WHERE}: costs must be finite numbers, got {costs[~np.isfinite(costs)][0]}.")
 
 
-def _bootstrap_means(columns: Array, weight: Array, n_resamples: int, seed: int) -> tuple[Array, Array]:
-    """Return weighted means ``(c,)`` and their draws ``(n_resamples, c)`` under resampling of the rows."""
-    n = len(columns)
-    sums = np.concatenate([columns * weight[:, None], weight[:, None]], axis=1)
-    if n > _MOST_UNITS:
-        unit = numpy_generator(seed, "cost groups", n).permutation(n) % _MOST_UNITS
-        grouped = np.zeros((_MOST_UNITS, sums.shape[1]))
-        np.add.at(grouped, unit, sums)
-        sums = grouped
-    rng = numpy_generator(seed, "costs")
-    counts = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=n_resamples)
-    drawn = counts @ sums
-    total = sums.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws: Array = np.where(drawn[:, -1:] > 0, drawn[:, :-1] / drawn[:, -1:], np.nan)
-    return total[:-1] / total[-1], draws
+def _mean_interval(values: Array, weight: Array, level: float) -> tuple[float, float, float]:
+    """Return a weighted mean and the ends of its interval, corrected for skewness.
+
+    A few wrong rows of high cost make a mean skewed, and a symmetric or percentile interval then ends too low. The t
+    statistic is made symmetric by a cubic transformation whose inverse is known (Hall 1992, On the removal of skewness
+    by transformation).
+    """
+    n = len(values)
+    mean = float(np.average(values, weights=weight))
+    residuals = weight / weight.mean() * (values - mean)
+    spread = float(np.sqrt((residuals**2).sum() / (n - 1)))
+    if spread <= 1e-12 * (1.0 + abs(mean)):
+        return mean, mean, mean
+    skewness = float((residuals**3).mean()) / spread**3
+    reach = float(stdtrit(n - 1, (1 + level) / 2)) / np.sqrt(n)
+    low, high = (mean - spread * _inverse_hall(side, skewness, n) for side in (reach, -reach))
+    return mean, low, high
+
+
+def _inverse_hall(value: float, skewness: float, n: int) -> float:
+    """Return the standardized mean whose transformed value is given."""
+    if abs(skewness) < 1e-6:
+        return value
+    return float(3 / skewness * (np.cbrt(1 + skewness * (value - skewness / (6 * n))) - 1))

@@ -30,7 +30,7 @@ def check_decision(decision: Decision, predictions: Predictions, *, level: float
     """Test on new labelled rows whether a decision keeps what it promised.
 
     An accept rule promised an error limit (exact binomial test), sets promised a coverage (exact beta-binomial test),
-    and costs promised that the expected cost is the real one (bootstrap interval of the difference).
+    and costs promised that the expected cost is the real one (interval of the difference).
 
     Args:
         decision: A saved decision.
