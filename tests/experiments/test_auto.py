@@ -28,14 +28,14 @@ def spec(**recipe):
     return Spec.from_table({"data": "digits", "model": model, "recipe": {**RECIPE, **recipe}})
 
 
-def train(folder, budget, given=None, **options):
+def train(folder, budget, given=None, *, workers=1, **options):
     lines = []
     found = climb(
         given or spec(),
         folder,
         budget=parse_budget(budget),
         execution=EXECUTION,
-        workers=1,
+        workers=workers,
         report=lines.append,
         **options,
     )
@@ -103,6 +103,18 @@ def test_an_interrupted_call_continues(tmp_path, monkeypatch):
     # Nothing is left to do, so that no time is added.
     again, _ = train(tmp_path, 3)
     assert again.seconds == pytest.approx(found.seconds, abs=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "workers"), [("local", 2), ("ray", None)])
+def test_processes_and_clusters_give_the_same_networks(tmp_path, engine, workers, request):
+    if engine == "ray":
+        request.addfinalizer(pytest.importorskip("ray").shutdown)
+    found, _ = train(tmp_path / "several", 3, engine=engine, workers=workers)
+    single, _ = train(tmp_path / "single", 3)
+    assert list(found.members) == list(single.members)
+    for name, runs in found.members.items():
+        assert np.array_equal(held_out_rows(runs).probs, held_out_rows(single.members[name]).probs)
 
 
 def test_a_time_budget_stops_before_what_does_not_fit(tmp_path, monkeypatch):
