@@ -88,7 +88,7 @@ def test_files_keep_it_and_scoring_fit_rows_raises(tmp_path):
     np.testing.assert_array_equal(again(members).probs, calibrator(members).probs)
     assert again(members).fitted_on.shared(members[0].rows)
     TemperatureScaling().fit(members[0]).save(tmp_path / "t.json")
-    with pytest.raises(DataError, match="not a saved EnsembleScaling, got 'temperature'"):
+    with pytest.raises(DataError, match="must contain a saved EnsembleScaling, got 'temperature'"):
         EnsembleScaling.load(tmp_path / "t.json")
 
 

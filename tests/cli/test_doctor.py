@@ -65,6 +65,8 @@ def test_every_adapter_is_listed(capsys):
     import equipoise.integrations
 
     own = {
+        "auto",
+        "auto_estimators",
         "bounded_network",
         "calibrated",
         "raw_inputs",

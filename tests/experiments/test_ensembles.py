@@ -56,7 +56,7 @@ def test_members_are_calibrated_only_where_there_are_some():
         {"calibrate_members": "spread"},
         {"calibrate_members": "before", "members": 2, "average": "ema"},
     ):
-        with pytest.raises(SpecError, match="requires `members` above 1 and no `average`"):
+        with pytest.raises(SpecError, match="needs `members` above 1 and no `average`"):
             Spec.from_table({**TABLE, "recipe": {**TABLE["recipe"], **recipe}})
     with pytest.raises(SpecError, match="calibrate_members"):
         Spec.from_table({**TABLE, "recipe": {**TABLE["recipe"], "members": 2, "calibrate_members": "both"}})

@@ -202,12 +202,15 @@ def test_a_model_that_answers_otherwise_is_not_written(digits, tmp_path, monkeyp
         load_run(digits)
 
 
-def test_several_networks_are_exported_but_not_saved_as_one(tmp_path):
+def test_several_networks_are_saved_as_one(tmp_path):
     folder = trained(tmp_path, method={"name": "deep_ensemble", "options": {"n_members": 2}})
     model = load_run(folder)
-    with pytest.raises(DataError, match="export it to ONNX"):
-        save_run(model, tmp_path / "m.safetensors")
-    assert not (tmp_path / "m.safetensors").exists()
+    save_run(model, tmp_path / "m.safetensors")
+    loaded = load_model(tmp_path / "m.safetensors")
+    assert len(loaded.network.networks) == 2
+    inputs = torch.rand(5, *model.example.shape[1:])
+    with torch.no_grad():
+        assert torch.equal(loaded.network(inputs), model.network(inputs))
 
 
 def test_a_network_of_the_users_own_is_filled_when_it_is_loaded(tmp_path, capsys):

@@ -138,7 +138,7 @@ def test_completion_shows_what_is_listed_and_what_lives_there(package):
 
 
 #: Adapters share these; nobody else calls for them.
-SHARED = {"bounded_network", "calibrated", "run_log"}
+SHARED = {"auto", "auto_estimators", "bounded_network", "calibrated", "run_log"}
 LOOK_AROUND = """
 import sys
 import equipoise

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import pickle
 import pkgutil
+import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,7 @@ EXCUSED = {
     "equipoise.integrations.tensorboard.TensorBoardLog": "an open file",
     "equipoise.integrations.mlflow.MlflowLog": "a connection",
     "equipoise.integrations.wandb.WandbLog": "a connection",
+    "equipoise.integrations.auto.Trained": "functions that save what was trained",
 }
 
 RNG = np.random.default_rng(0)
@@ -262,8 +264,24 @@ def selective_network():
     return SelectiveNetwork(nn.Identity(), certified())
 
 
+def mean_classifier():
+    from sklearn.naive_bayes import GaussianNB
+
+    from equipoise.integrations.auto_estimators import MeanClassifier
+
+    return MeanClassifier([GaussianNB().fit(LOGITS[start:], LABELS[start:]) for start in (0, 5)])
+
+
+def auto_result():
+    from equipoise.integrations.auto import auto
+
+    return auto(ROWS, folder=Path(tempfile.mkdtemp()) / "model", calibrators=["temperature"], quiet=True)
+
+
 EXAMPLES = {
     "AcceptRule": certified,
+    "MeanClassifier": mean_classifier,
+    "AutoResult": auto_result,
     "Alarm": lambda: decisions.Alarm("calibration", "", 25.0, "2026-03-01", 0.8, 0.7, 100),
     "DecisionCheck": lambda: decisions.DecisionCheck(True, "kept", {"n": 3}),
     "Evidence": lambda: decisions.Evidence([0.1, -0.2]),

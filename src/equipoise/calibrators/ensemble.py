@@ -147,8 +147,8 @@ class EnsembleScaling:
             parameters={"temperature": np.array(temperature), "spread": np.array(spread)},
             words=f"{words}; their spread counts {spread:.3g} times",
             iterations=steps,
-            nll_before=before,
-            nll_after=after,
+            nll_before=float(before),
+            nll_after=float(after),
         )
         self._n_classes, self._rows = stacked.shape[2], members[0].rows
         return self

@@ -157,6 +157,6 @@ def as_calibrator(made: Any, *, name: str) -> Calibrator:
         >>> as_calibrator(3, name="mine")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.SpecError: mine: a map with the methods learn(logits, labels) and ... got int.
+        equipoise.core.errors.SpecError: mine: expected a map with the methods learn(logits, labels) and ... got int.
     """
     return made if isinstance(made, Calibrator) else OwnCalibrator(own=made, name=name)

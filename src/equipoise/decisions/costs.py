@@ -82,7 +82,9 @@ class CostSummary:
             word = "Expected and realized cost agree."
         text += f"\n{word} Difference {self.gap:+.4g} [{self.gap_low:+.4g}, {self.gap_high:+.4g}]."
         if self.n_costlier is not None and self.n_costlier < _FEWEST_COSTLIER:
-            text += f"\nOnly {self.n_costlier} rows cost more than expected: these intervals may be too short."
+            text += (
+                f"\nOnly {self.n_costlier} rows cost more than expected: these intervals may be too short."
+            )
         return text
 
 

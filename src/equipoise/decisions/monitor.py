@@ -201,7 +201,7 @@ class DailyMonitor:
     max_error: float | None = None
     days: dict[str, str] = field(default_factory=dict)
     evidence: dict[str, dict[str, Evidence]] = field(default_factory=dict)
-    identity: RowIdentity = field(default_factory=RowIdentity, compare=False)
+    identity: RowIdentity = field(default_factory=RowIdentity, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         where = "DailyMonitor"
