@@ -30,6 +30,9 @@ from equipoise.decisions.threshold_tests import (
 
 __all__ = ["certify_threshold"]
 
+#: Error limits that are tried where the requested one cannot be certified.
+_BOUNDS = np.geomspace(1e-3, 0.999, 400)
+
 _WHERE = "certify_threshold"
 
 
@@ -378,16 +381,17 @@ def _nothing(
 def _best_bound(
     rows: _Rows, levels: _Levels, max_error: float, risk: float
 ) -> tuple[float | None, float | None]:
-    """Return the smallest error limit that these rows could certify, and at which threshold."""
-    low, high, where = max_error, 1 - 1e-9, None
-    for _ in range(9):
-        middle = (low + high) / 2
-        level = _most_lenient(rows, middle, risk)
+    """Return the smallest error limit of a grid that these rows could certify, and at which threshold."""
+    # The grid is the same for all limits, so that several limits on the same rows share their plans.
+    low, high, where = -1, len(_BOUNDS) - 1, None
+    while high - low > 1:
+        middle = (low + high) // 2
+        level = _most_lenient(rows, float(_BOUNDS[middle]), risk) if _BOUNDS[middle] > max_error else None
         if level is None:
             low = middle
         else:
             high, where = middle, float(levels.threshold[level])
-    return (None, None) if where is None else (high, where)
+    return (None, None) if where is None else (float(_BOUNDS[high]), where)
 
 
 def _rows_needed(levels: _Levels, max_error: float, risk: float) -> int | None:
