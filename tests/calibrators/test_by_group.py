@@ -185,12 +185,16 @@ def test_mistakes_have_their_remedy(rows):
     calibrator = fitted(rows)
     with pytest.raises(DataError, match="arrays and networks do not have groups"):
         calibrator(rows.logits)
-    with pytest.raises(DataError, match="arrays and networks do not have groups"):
-        calibrator.as_module()
     with pytest.raises(DataError, match="'site' is missing, got none"):
         calibrator(Predictions(logits=rows.logits))
     with pytest.raises(SplitError, match="test"):
         fitted(rows.with_split("test"))
+
+
+def test_a_network_has_no_groups(rows):
+    pytest.importorskip("torch")
+    with pytest.raises(DataError, match="arrays and networks do not have groups"):
+        fitted(rows).as_module()
 
 
 def test_the_advisor_takes_it_as_a_candidate(rows):
