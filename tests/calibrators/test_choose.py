@@ -75,7 +75,7 @@ def test_maps_too_large_for_the_rows_are_refused_with_a_reason() -> None:
         Predictions(logits=3 * logits, labels=labels), candidates=["temperature", "matrix", "svs"]
     )
     notes = {trial.name: trial.note for trial in choice.trials}
-    assert notes["matrix"] == "refused: 110 parameters want 1100 rows, there are 100"
+    assert notes["matrix"] == "refused: 110 parameters need 1100 rows, there are 100"
     assert "refused" not in notes["svs"]
     few = Predictions(logits=sample(30, 40)[0], labels=sample(30, 40)[1])
     assert "fewer rows than classes" in str(choose(few, candidates=["svs"]))

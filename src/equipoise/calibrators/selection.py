@@ -279,7 +279,7 @@ def refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool
     if calibrator.penalized:
         return f"refused: fewer rows than classes ({n_classes})" if rows < n_classes else ""
     needed = _ROWS_PER_PARAMETER * size
-    return f"refused: {size} parameters want {needed} rows, there are {rows:.0f}" if rows < needed else ""
+    return f"refused: {size} parameters need {needed} rows, there are {rows:.0f}" if rows < needed else ""
 
 
 @dataclass(frozen=True, slots=True)
