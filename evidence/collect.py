@@ -125,7 +125,9 @@ def run_rows(benchmark: str, group: RunGroup, commit: str) -> Iterator[dict[str,
     for label, seed, run in members(group):
         record = run.record("trained") or {}
         history = run.history()
-        of_cpu = [row["cpu_seconds"] for row in history if "cpu_seconds" in row]  # earlier versions told none
+        of_cpu = [
+            row["cpu_seconds"] for row in history if "cpu_seconds" in row
+        ]  # earlier versions did not record them
         chosen = [one for seeds in group.choices.get(label, ()) for one in [seeds] if one.run == run.name]
         yield {
             "benchmark": benchmark,
@@ -211,13 +213,13 @@ def further_sets(run: RunFolder) -> list[str]:
 
 def write_machines(benchmark: str, runs: Sequence[RunFolder], commit: str) -> None:
     """Write down where and with what the seeds were run, in place of what was known of them."""
-    told = read_json(runs[0].path / "environment.json")
+    environment = read_json(runs[0].path / "environment.json")
     fresh = {
         "seeds": sorted({run.spec().seed for run in runs}),
         "commit": commit,
-        "torch": told["packages"]["torch"],
+        "torch": environment["packages"]["torch"],
         "capability": torch.backends.cpu.get_cpu_capability(),
-        **{key: told[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
+        **{key: environment[key] for key in ("python", "packages", "system", "cores", "threads", "data")},
     }
     file = HERE / folder_of(benchmark) / "machines.json"
     known = read_json(file)["machines"] if file.exists() else []

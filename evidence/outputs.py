@@ -48,15 +48,15 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
     """Give one row per file, metric and number of bins."""
     for name, published in PUBLISHED.items():
         predictions = read(folder / name)
-        told = {(metric, n_bins): (value, slack) for metric, n_bins, value, slack in published}
-        cards = {n_bins: score(predictions, n_bins=n_bins) for n_bins in {15, *(n for _, n in told if n)}}
+        known = {(metric, n_bins): (value, slack) for metric, n_bins, value, slack in published}
+        cards = {n_bins: score(predictions, n_bins=n_bins) for n_bins in {15, *(n for _, n in known if n)}}
         binned = ("ece", "debiased_ece", "ada_ece", "classwise_ece", "mce")
         for n_bins, card in sorted(cards.items()):
             for metric in SHOWN:
                 bins = n_bins if metric in binned else 0
-                if metric not in card.scores or (n_bins != 15 and (metric, bins) not in told):
+                if metric not in card.scores or (n_bins != 15 and (metric, bins) not in known):
                     continue
-                value, slack = told.get((metric, bins), (None, 0.0))
+                value, slack = known.get((metric, bins), (None, 0.0))
                 one = card[metric]
                 agrees = "" if value is None else "agrees" if abs(one.value - value) <= slack else "differs"
                 yield {

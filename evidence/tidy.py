@@ -43,7 +43,7 @@ def read(name: str) -> list[dict[str, Any]]:
 def add(name: str, rows: Iterable[Mapping[str, Any]], *, by: Sequence[str]) -> list[dict[str, Any]]:
     """Put rows into a file of this folder, in place of those that say the same thing, and give all that is there then.
 
-    What is not told anew stays as it was, to the letter: seeds of other days were run on machines that are gone.
+    Rows without new values keep their text: seeds of other days were run on machines that are gone.
 
     Args:
         name: The file.
@@ -51,9 +51,9 @@ def add(name: str, rows: Iterable[Mapping[str, Any]], *, by: Sequence[str]) -> l
         by: The columns that say what a row is about; methods keep the order in which they came, then seeds count.
     """
     fresh = [{key: _text(short(value)) for key, value in row.items()} for row in rows]
-    told = {tuple(row[key] for key in by) for row in fresh}
+    renewed = {tuple(row[key] for key in by) for row in fresh}
     known = _lines(name)
-    kept = [row for row in known if tuple(row[key] for key in by) not in told]
+    kept = [row for row in known if tuple(row[key] for key in by) not in renewed]
     order = list(dict.fromkeys(row["method"] for row in (*known, *fresh)))
     place = {method: number for number, method in enumerate(order)}
     write(name, sorted(kept + fresh, key=lambda row: (place[row["method"]], int(row["seed"]))))

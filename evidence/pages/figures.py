@@ -86,7 +86,7 @@ class _Box(NamedTuple):
 
     @classmethod
     def beside(cls, x: float, y: float, name: str, aligned: str) -> _Box:
-        """Return the room that a name takes beside its dot, to the right of it if it is aligned left."""
+        """Return the space that a name takes beside its dot, to the right of it if it is aligned left."""
         near, width = 0.01, 0.012 * len(name)
         left = x + near if aligned == "left" else x - near - width
         return cls(left, left + width, y - 0.014, y + 0.014)
@@ -98,7 +98,7 @@ class _Box(NamedTuple):
 
 
 def front(benchmark: str) -> str:
-    """Draw NLL after temperature scaling against accuracy; the best corner is above on the left. Names need room."""
+    """Draw NLL after temperature scaling against accuracy; the best corner is above on the left. Names need space."""
     figure = Figure(figsize=(7.2, 4.6))
     figure.subplots_adjust(left=0.1, right=0.97, bottom=0.12, top=0.98)
     ax = figure.add_subplot()

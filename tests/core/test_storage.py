@@ -181,7 +181,7 @@ def test_a_file_for_which_there_is_no_room_is_refused(tmp_path, monkeypatch):
     base = f"fsspec+memory:///{tmp_path.name}"
     put(base, {"a.csv": b"prob_0,prob_1,label\n0.6,0.4,1\n"})
     monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(10))
-    with pytest.raises(DataError, match=r"has 30 bytes, and .* has room for 10. Set TMPDIR"):
+    with pytest.raises(DataError, match=r"has 30 bytes, and .* has 10 bytes free. Set TMPDIR"):
         read_predictions(f"{base}/a.csv")
 
 

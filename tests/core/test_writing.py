@@ -174,7 +174,7 @@ def test_sketches_and_maps_that_know_no_rows_are_kept(tmp_path, ending, fitted):
 
 def test_class_names_too_long_for_a_csv(tmp_path):
     names = [str(number) * 30_000 for number in range(3)]
-    with pytest.raises(DataError, match=r"no room for 9\d* letters of class names and types\. Write \.npz"):
+    with pytest.raises(DataError, match=r"cannot hold 9\d* letters of class names and types\. Write \.npz"):
         write_predictions(
             Predictions(predicted=[0], confidence=[0.5], labels=[0], class_names=names), tmp_path / "a.csv"
         )

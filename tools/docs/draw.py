@@ -51,14 +51,14 @@ def caption(entry: Entry) -> str:
             "size), in a batch whose predictions are right less often than their confidence says, by 0.15, "
             "at every confidence, and name one class too often; shown for that class. Below 0 it pushes down."
         )
-    told = (
+    text = (
         f"How hard it pulls up the logit of the true class (minus the gradient) against that class's "
         f"probability, the other {N_CLASSES - 1} classes sharing the rest; below 0 it pushes down. "
         "Dashed: cross-entropy."
     )
     if isinstance(loss, Adaptive) and "held_out" in entry.needs:
-        told += " Light: before the first update. Dark: after 10 updates with overconfident predictions."
-    return told
+        text += " Light: before the first update. Dark: after 10 updates with overconfident predictions."
+    return text
 
 
 def _per_sample(axes: Axes, loss: nn.Module) -> None:

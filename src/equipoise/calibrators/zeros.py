@@ -101,7 +101,7 @@ def floored(logits: AnyArray, floor: Sequence[float]) -> AnyArray:
         columns = [xp.zeros_like(log_probs[..., j]) + log(one) for j, one in enumerate(floor)]
         least = xp.stack(columns, axis=-1)
     low = log_probs < least
-    # The other classes make room, so that a zero counts the same in every row and equal scores stay equal.
+    # The other classes are lowered, so that a zero counts the same in every row and equal scores stay equal.
     added = xp.sum(xp.where(low, xp.exp(least), 0.0), axis=-1, keepdims=True)
     rest = xp.sum(xp.where(low, 0.0, xp.exp(log_probs)), axis=-1, keepdims=True)
     shift = xp.log(xp.clip(1 - added, 0.5, None)) - xp.log(rest)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import re
 import shutil
@@ -15,7 +13,7 @@ from typing import Any, TextIO, cast, final
 
 import click
 
-from equipoise.core.escaping import visible
+from equipoise.core.escaping import json_text, visible
 from equipoise.core.tables import Table
 
 __all__ = [
@@ -58,19 +56,7 @@ def check_report(path: Path, *, option: str = "--report") -> None:
 
 def print_json(content: Any) -> None:
     """Print one JSON document; numbers that JSON does not have become null."""
-    click.echo(json.dumps(_jsonable(content), indent=2, allow_nan=False))
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if hasattr(value, "tolist"):
-        return _jsonable(value.tolist())
-    return value
+    click.echo(json_text(content))
 
 
 def terminal_width() -> int | None:

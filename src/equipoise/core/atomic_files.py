@@ -40,7 +40,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         'whole'
     """
     target = Path(path)
-    # A name of 255 bytes is allowed, but leaves no room for more.
+    # A name of 255 bytes is allowed, but a longer one is not.
     temporary = target.with_name(f".{target.stem[:32]}-{secrets.token_hex(8)}{target.suffix}")
     try:
         # The system itself takes the umask into account, as for any new file.

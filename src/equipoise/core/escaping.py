@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import unicodedata
 from html import escape
@@ -10,6 +12,7 @@ from typing import Any
 __all__ = [
     "csv_cell",
     "html_text",
+    "json_text",
     "latex_text",
     "markdown_text",
     "visible",
@@ -72,6 +75,34 @@ def markdown_text(text: object) -> str:
         a\|b \*c\*
     """
     return _MARKDOWN.sub(r"\\\1", visible(" ".join(str(text).split())))
+
+
+def json_text(content: Any) -> str:
+    """Return a JSON document; numbers that JSON does not have become null, and arrays become lists.
+
+    Example:
+        >>> print(json_text({"ece": float("nan"), 5: (1, 2)}))
+        {
+          "ece": null,
+          "5": [
+            1,
+            2
+          ]
+        }
+    """
+    return json.dumps(_plain(content), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value
 
 
 def latex_text(text: object) -> str:

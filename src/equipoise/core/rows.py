@@ -200,11 +200,21 @@ class Rows:
         return Rows(np.concatenate([mine, theirs[~np.isin(theirs, mine)]]), self.named, below)
 
 
-def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
+#: What is wrong with shared rows, unless a caller words it.
+_FITTED = "rows were used to fit the calibrator, so they cannot judge it. Fit on 'calib', score on 'test'."
+
+
+def check_disjoint(judged: Rows, fitted: Rows, *, where: str, problem: str = _FITTED) -> None:
     """Raise if rows to be judged were used to fit.
 
     Rows known by ids must not share one. Rows known by their values may coincide in up to one in a hundred, and in as
     many as chance explains: rounded or discrete scores repeat, so that different samples have equal values.
+
+    Args:
+        judged: Rows to be judged.
+        fitted: Rows that were used to fit.
+        where: Who checks; the message begins with it.
+        problem: What follows the number of shared rows in the message, with a remedy.
 
     Raises:
         SplitError: With the number of shared rows.
@@ -224,8 +234,7 @@ def check_disjoint(judged: Rows, fitted: Rows, *, where: str) -> None:
     if shared and (judged.named or _is_leak(looked_at.hashes, known.hashes, shared)):
         remedy = "" if judged.named else " If equal rows are different samples, identify them: {ids}."
         raise SplitError(
-            f"{shared} of {len(looked_at.hashes)} rows were used to fit the calibrator, so they cannot judge it. "
-            f"Fit on 'calib', score on 'test'.{remedy}",
+            f"{shared} of {len(looked_at.hashes)} {problem}{remedy}",
             where=where,
             arguments={"ids": ""},
         )

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, SplitError
+from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
@@ -204,13 +204,8 @@ class AcceptRule:
         """
         if self.rows is None:
             return
-        try:
-            check_disjoint(predictions.rows, self.rows, where=where)
-        except SplitError as error:
-            shared = str(error).split(" rows were used")[0]
-            raise SplitError(
-                f"{shared} rows were used to certify the threshold, so they cannot judge it. Pass other rows."
-            ) from None
+        problem = "rows were used to certify the threshold, so they cannot judge it. Pass other rows."
+        check_disjoint(predictions.rows, self.rows, where=where, problem=problem)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the rule as JSON with a checksum; the rows of the certification as hashes, the calibrator in full."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import beta, norm
 
 from equipoise.core.arrays import Array
-from equipoise.core.errors import DataError, SplitError
+from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
@@ -185,14 +185,8 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
             "powered_rate: expected a random sample without weights, got weights. For rows that `plan` chose, give "
             "their strata to `stratified_rate` (--strata)."
         )
-    try:
-        check_disjoint(labelled.rows, unlabelled.rows, where="powered_rate")
-    except SplitError as error:
-        shared = str(error).split(" rows were used")[0]
-        raise SplitError(
-            f"{shared} labelled rows are among the unlabelled rows, too. Leave them out of one of the two; if equal "
-            "rows are different samples, identify them by ids."
-        ) from None
+    problem = "labelled rows are among the unlabelled rows, too. Leave them out of one of the two."
+    check_disjoint(labelled.rows, unlabelled.rows, where="powered_rate", problem=problem)
     y, f = labelled.correct.astype(np.float64), labelled.confidence.astype(np.float64)
     other = unlabelled.confidence.astype(np.float64)
     value, low, high, weight = (

@@ -242,13 +242,8 @@ class PredictionSets:
         """
         if self._rows is None:
             return
-        try:
-            check_disjoint(predictions.rows, self._rows, where="PredictionSets")
-        except SplitError as error:
-            shared = str(error).split(" rows were used")[0]
-            raise SplitError(
-                f"{shared} rows were used to fit the sets, so they cannot judge them. Pass other rows."
-            ) from None
+        problem = "rows were used to fit the sets, so they cannot judge them. Pass other rows."
+        check_disjoint(predictions.rows, self._rows, where="PredictionSets", problem=problem)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted sets as JSON with a checksum."""

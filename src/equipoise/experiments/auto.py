@@ -57,6 +57,12 @@ class Budget:
             return clock_text(self.seconds)
         return f"{self.runs} training{'s' * (self.runs != 1)}"
 
+    def left(self, trainings: float, seconds: float) -> str:
+        """Return in words what is left after some trainings that took some seconds."""
+        if self.runs is not None:
+            return f"{max(0.0, self.runs - trainings):g} of {self}"
+        return f"{clock_text(max(0.0, (self.seconds or 0.0) - seconds))} of {self}"
+
 
 def parse_budget(given: str | int) -> Budget:
     """Return the budget that a text or number describes.
@@ -266,15 +272,15 @@ class _Ladder:
         self.train([first[place % len(first)] for place in range(len(first), _MEMBERS)])
         self.planned = tuple(run for runs in self.done.values() for run in runs)
         methods = {one.label: one for one in (*first, *_methods(self.kind))}
-        if self.room(1.0) >= _HALVING_COST:
+        if self.affordable(1.0) >= _HALVING_COST:
             self.halve(_methods(self.kind))
-        while (missing := _MOST_MEMBERS - len(self.done[self.best()])) > 0 and self.room(1.0):
+        while (missing := _MOST_MEMBERS - len(self.done[self.best()])) > 0 and self.affordable(1.0):
             if not self.train([methods[self.best()]] * min(missing, self.side)):
                 break
 
     def train(self, methods: Sequence[MethodSpec]) -> list[RunFolder]:
         """Train as many methods as fit, each with the next seed, and return the finished runs."""
-        fitting = methods[: self.room(1.0)] if self.count else methods[: max(1, self.room(1.0))]
+        fitting = methods[: self.affordable(1.0)] if self.count else methods[: max(1, self.affordable(1.0))]
         specs = []
         for method in fitting:
             specs.append(replace(self.spec, method=method, seed=self.spec.seed + self.seed))
@@ -290,7 +296,7 @@ class _Ladder:
     def halve(self, methods: Sequence[MethodSpec]) -> None:
         """Train methods for a part of the epochs, continue with the better half, and train the best one whole."""
         for number, share in _ROUNDS[:-1]:
-            if self.room(share) < number:
+            if self.affordable(share) < number:
                 return
             epochs = max(1, round(share * self.spec.recipe.epochs))
             recipe = replace(self.spec.recipe, epochs=epochs)
@@ -329,7 +335,7 @@ class _Ladder:
             write_json(self.record, content)
         return found
 
-    def room(self, share: float) -> int:
+    def affordable(self, share: float) -> int:
         """Return how many trainings of a share of the epochs fit into what is left."""
         if self.budget.runs is not None:
             return int((self.budget.runs - self.count) / share + 1e-9)
@@ -362,9 +368,7 @@ class _Ladder:
 
     def left(self) -> str:
         """Return what is left of the budget."""
-        if self.budget.runs is not None:
-            return f"{max(0.0, self.budget.runs - self.count):g} of {self.budget}"
-        return f"{clock_text(max(0.0, (self.budget.seconds or 0.0) - self.seconds))} of {self.budget}"
+        return self.budget.left(self.count, self.seconds)
 
     def status(self) -> str:
         """Return the best source so far, and what is left of the budget."""

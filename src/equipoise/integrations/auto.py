@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -17,8 +16,10 @@ import numpy as np
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.ensemble import average_predictions
 from equipoise.calibrators.loading import KINDS
-from equipoise.core.atomic_files import write_text
+from equipoise.core.atomic_files import atomic_path, write_text
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError, SpecError
+from equipoise.core.escaping import json_text
 from equipoise.core.predictions import Predictions
 from equipoise.core.progress import clock_text
 from equipoise.core.reading import read_predictions
@@ -314,13 +315,11 @@ def _data_table(data: Any, target: Path) -> Any:
         inputs, labels = (np.asarray(part) for part in data)
         if inputs.dtype.kind in "iu" and inputs.ndim == 2:
             inputs = inputs.astype(np.float32)
-        content = hashlib.sha256(
-            np.ascontiguousarray(inputs).tobytes() + np.ascontiguousarray(labels).tobytes()
-        )
         target.mkdir(parents=True, exist_ok=True)
-        file = target / f"data-{content.hexdigest()[:12]}.npz"
+        file = target / f"data-{content_checksum([inputs, labels])[:12]}.npz"
         if not file.exists():
-            np.savez(file, x=inputs, y=labels)
+            with atomic_path(file) as temporary:
+                np.savez(temporary, x=inputs, y=labels)
         return {"name": "npz", "options": {"path": str(file.resolve())}}
     raise SpecError(f"auto: expected a file, a name, a table or (inputs, labels), got {type(data).__name__}.")
 
@@ -444,15 +443,5 @@ def _written(
     search += [f"Failed: {label}: {sentence}" for label, sentence in result.failed.items()]
     made = report_of(shown, title=f"auto: {test.answer.label}", sources=dict.fromkeys(shown, str(artifact)))
     write_report(replace(made, search=tuple(search)), target / _REPORT)
-    content = json.dumps(_finite(result.as_dict()), indent=2, allow_nan=False)
-    write_text(target / _ANSWER, content + "\n")
+    write_text(target / _ANSWER, json_text(result.as_dict()) + "\n")
     return result
-
-
-def _finite(value: Any) -> Any:
-    """Return plain values in which numbers that JSON does not have are None."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

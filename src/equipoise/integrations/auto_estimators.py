@@ -17,7 +17,6 @@ from equipoise.core.atomic_files import atomic_path
 from equipoise.core.errors import DataError, SpecError, needs
 from equipoise.core.names import look_up
 from equipoise.core.predictions import Predictions
-from equipoise.core.progress import clock_text
 from equipoise.data import Dataset
 from equipoise.evaluate.final_test import FEWEST_ROWS, choosing_nll
 from equipoise.experiments.auto import Budget
@@ -132,14 +131,8 @@ def fit_members(
         save=save,
         trainings=len(members),
         seconds=seconds,
-        left=_left(budget, len(members), seconds),
+        left=budget.left(len(members), seconds),
     )
-
-
-def _left(budget: Budget, trainings: int, seconds: float) -> str:
-    if budget.runs is not None:
-        return f"{max(0, budget.runs - trainings)} of {budget}"
-    return f"{clock_text(max(0.0, (budget.seconds or 0.0) - seconds))} of {budget}"
 
 
 def _mean(members: Sequence[Any], rows: tuple[Array, ...], split: str) -> Predictions:
@@ -224,7 +217,7 @@ def _fit(
         }
         best = min(values, key=values.__getitem__)
         report(
-            f"{len(members)} training{'s' * bool(number)} done, {_left(budget, len(members), seconds)} left; best so "
+            f"{len(members)} training{'s' * bool(number)} done, {budget.left(len(members), seconds)} left; best so "
             f"far: {best} + temperature, NLL {values[best]:.4f} on the choosing rows"
         )
     return members, seconds

@@ -46,9 +46,7 @@ def draw_max_logits(
     }
     every = np.concatenate(list(largest.values()))
     low, high = every.min(), every.max()
-    if high - low < 1e-9 * max(
-        1.0, abs(high)
-    ):  # no room for bars between values that are equal but for rounding
+    if high - low < 1e-9 * max(1.0, abs(high)):  # values that differ by rounding only leave no width for bars
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, n_bins + 1)
     for (name, values), (color, _, dash) in zip(largest.items(), series_styles(), strict=False):

@@ -181,7 +181,7 @@ def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label:
 
 
 def _state_names(frame: Frame, names: Sequence[str]) -> list[SvgElement]:
-    """Return names below the axis, as many as have room; long ones slanted."""
+    """Return names below the axis, as many as fit; long ones slanted."""
     step = -(-len(names) // 12)
     shown = [name if len(name) <= 14 else f"{name[:11]}..." for name in names]
     slanted = max(map(len, shown[::step])) * 6 > frame.width / len(names) * step

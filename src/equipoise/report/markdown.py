@@ -20,7 +20,7 @@ from equipoise.report.result_tables import (
 __all__ = ["to_markdown"]
 
 _WORST = 5
-#: Signs of comparisons where there is little room.
+#: Signs of comparisons where space is scarce.
 _SHORT = {"better": "▲", "worse": "▼", "tied": "="}
 
 

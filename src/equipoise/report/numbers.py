@@ -22,7 +22,7 @@ def title(key: str, target: Target = TOP) -> str:
 
 
 def short(key: str, target: Target = TOP) -> str:
-    """Return the name of a metric where there is little room.
+    """Return the name of a metric where space is scarce.
 
     Example:
         >>> short("nll"), short("ece")

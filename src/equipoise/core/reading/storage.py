@@ -64,7 +64,7 @@ class Address:
         change meanwhile. So it is fetched once, and what guards files guards the copy.
 
         Raises:
-            DataError: If it cannot be fetched, changes meanwhile, or there is no room for it.
+            DataError: If it cannot be fetched, changes meanwhile, or the disk is too full for it.
         """
         copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 - whoever reads it closes it
         try:
@@ -77,11 +77,11 @@ class Address:
 
     def _fetch(self, copy: Any) -> None:
         before = self._look()
-        room = shutil.disk_usage(tempfile.gettempdir()).free
-        if before[0] > room:
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        if before[0] > free:
             raise DataError(
-                f"{self.shown}: has {before[0]} bytes, and {tempfile.gettempdir()} has room for {room}. Set TMPDIR to "
-                "a folder with more."
+                f"{self.shown}: has {before[0]} bytes, and {tempfile.gettempdir()} has {free} bytes free. "
+                "Set TMPDIR to a folder with more."
             )
         with self.system.open_input_stream(self.path, compression=None) as stream:
             shutil.copyfileobj(stream, copy, _PIECE)

@@ -37,7 +37,7 @@ Reading: TypeAlias = Literal["number", "label", "name", "text", "group", "hash",
 #: What a writer is given: columns of one length, by name.
 WrittenColumns: TypeAlias = Mapping[str, Array]
 
-#: Characters of a text: NumPy gives every text of a column the room of the longest.
+#: Characters of a text: NumPy stores every text of a column at the length of the longest.
 LONGEST_TEXT = 256
 
 #: About the number of elements in a chunk, if the caller asks for no number of rows.

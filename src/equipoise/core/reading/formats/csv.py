@@ -31,7 +31,7 @@ NOTES = "equipoise"
 
 _LONGEST_CELL = 131_072
 
-#: A cell has room for so many hashes of rows that a calibrator was fitted on.
+#: The number of hashes that a cell holds, of rows that a calibrator was fitted on.
 _MOST_ROWS = 4096
 
 #: A cell in quotes, in which a delimiter is text.
@@ -366,7 +366,7 @@ def write_csv(
         text = ""
     if len(text) > _LONGEST_CELL // 2:
         raise DataError(
-            f"{path.name}: one cell has no room for {len(text)} letters of class names and types. Write .npz."
+            f"{path.name}: one cell cannot hold {len(text)} letters of class names and types. Write .npz."
         )
     length = len(next(iter(flat.values())))
     step = max(1, MOST_CELLS // (len(flat) + 1))

@@ -235,12 +235,12 @@ class TextReader(ColumnReader, Generic[Record]):
     def _blocks(self, readings: Mapping[str, Reading], n_rows: int) -> Iterator[Cells]:
         """Yield blocks that never straddle a multiple of ``n_rows``; cells become numbers block by block."""
         limit = max(1, min(n_rows, MOST_CELLS // max(1, self.n_columns)))
-        records, lines, room = list[Record](), list[int](), n_rows
+        records, lines, remaining = list[Record](), list[int](), n_rows
         for line, record in self.records():
             records.append(self.pruned(record, readings))
             lines.append(line)
-            if len(records) == min(limit, room):
-                room = room - len(records) or n_rows
+            if len(records) == min(limit, remaining):
+                remaining = remaining - len(records) or n_rows
                 yield self._block(records, lines, readings)
                 records, lines = [], []
         if records:
