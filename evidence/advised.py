@@ -28,11 +28,11 @@ class Advised:
     trials: list[dict[str, Any]]
 
     def __call__(self, predictions: Predictions) -> Predictions:
-        """Apply the map."""
+        """Apply the calibrator."""
         return self.calibrator(predictions)
 
     def cards(self, run: RunFolder, splits: list[str], settings: Mapping[str, Any]) -> dict[str, Scorecard]:
-        """Score test sets after the map."""
+        """Score test sets after the calibrator."""
         return {split: score(self(run.predictions(split)), **settings) for split in splits}
 
 

@@ -55,7 +55,7 @@ def test_the_best_may_be_to_leave_alone() -> None:
     logits, labels = sample(4000, 4)
     choice = choose(Predictions(logits=logits, labels=labels), candidates=["histogram"], rule="best")
     assert choice.calibrator.kind == "identity"
-    assert choice.reason == "Leave it alone: no map lowers the held-out log-loss."
+    assert choice.reason == "Leave it alone: no calibrator lowers the held-out log-loss."
 
 
 def test_the_expected_gain_is_what_new_rows_show() -> None:

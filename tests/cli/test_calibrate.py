@@ -192,7 +192,7 @@ def test_one_file_is_divided_fitted_on_and_judged(paths, capsys):
     assert (told["seed"], told["n_fit"], told["n_judged"]) == (0, 1050, 450)
     nll = next(row for row in told["differences"] if row["metric"] == "nll")
     assert nll["verdict"] == "better"
-    # The map knows what it was fitted on: the whole file cannot judge it.
+    # The calibrator knows what it was fitted on: the whole file cannot judge it.
     assert run(capsys, "apply", fitted, source, "-o", paths / "all.npz")[0] == 0
     code, _, err = run(capsys, "score", paths / "all.npz")
     assert (code, "1050 of 1500 rows were used to fit" in err) == (2, True)

@@ -96,7 +96,7 @@ def test_json_of_a_comparison_holds_the_rows_of_its_file(home, capsys, monkeypat
     keys = ("run", "data", "calibrator", "split", "metric", "chosen_as")
     assert [[row[key] for key in keys] for row in rows] == [[row[key] for key in keys] for row in told]
     assert {row["calibrator"] for row in rows} == {"identity"}, (
-        "the map of another comparison is no part of it"
+        "the calibrator of another comparison is no part of it"
     )
     assert {row["data"] for row in rows} == {"digits (noise=0.3)", "digits (noise=0.1)"}
 

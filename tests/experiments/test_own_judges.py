@@ -61,7 +61,7 @@ def again(first, tmp_path):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Count the maps that are fitted on ``calib``."""
+    """Count the calibrators that are fitted on ``calib``."""
     fits, real = Counter(), Calibrator.fit
 
     def fit(self, predictions, *more):
@@ -204,7 +204,7 @@ def test_files_are_named_and_refused(first):
         ({"calibrators": [{"name": "judge.py:Scaled", "options": {"step": 3}}]}, r"did you mean 'steps'"),
         (
             {"calibrators": ["judge.py:two_classes"]},
-            r"own\.calibrators: .*a map with the methods learn.*got tuple",
+            r"own\.calibrators: .*a calibrator with the methods learn.*got tuple",
         ),
         ({"calibrators": ["judge.py:NoNumbers"]}, r"own\.calibrators: .*`factor` must be a finite number"),
         (

@@ -1,4 +1,4 @@
-"""Additional test sets of runs: predicted beside test when asked for, scored with the maps of clean rows."""
+"""Additional test sets of runs: predicted beside test when asked for, scored with the calibrators of clean rows."""
 
 import csv
 import shutil

@@ -91,7 +91,7 @@ def test_promises_about_predictions_hold(key: str) -> None:
 @every
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_promises_hold_where_labels_and_predictions_have_nothing_in_common(key: str, dtype: type) -> None:
-    """There every map is drawn towards uniform answers, in which all classes tie."""
+    """There every calibrator is drawn towards uniform answers, in which all classes tie."""
     logits, labels = sample(400, 3, size=3.0)
     for wrong in (labels[::-1].copy(), (logits.argmax(1) + 1) % 3):
         calibrator = make(key).fit(logits.astype(dtype), wrong)

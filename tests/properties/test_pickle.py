@@ -241,7 +241,7 @@ def scaled_network():
 
 
 class Halved:
-    """A map of someone's own."""
+    """A calibrator of someone's own."""
 
     def learn(self, logits, labels):
         return {"factor": 0.5}

@@ -17,7 +17,7 @@ from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.isotonic import IsotonicCalibration
 from equipoise.calibrators.loading import from_artifact, load
 from equipoise.calibrators.matrix import MatrixScaling
-from equipoise.calibrators.own import OwnCalibrator, OwnMap
+from equipoise.calibrators.own import OwnCalibrator, UserCalibrator
 from equipoise.calibrators.platt import PlattScaling
 from equipoise.calibrators.prior_shift import PriorShift, estimate_priors
 from equipoise.calibrators.quadratic import QuadraticScaling
@@ -55,7 +55,6 @@ __all__ = [
     "IsotonicCalibration",
     "MatrixScaling",
     "OwnCalibrator",
-    "OwnMap",
     "PlattScaling",
     "PriorShift",
     "QuadraticScaling",
@@ -65,6 +64,7 @@ __all__ = [
     "StructuredVectorScaling",
     "TemperatureScaling",
     "Trial",
+    "UserCalibrator",
     "VectorScaling",
     "VennAbers",
     "average_predictions",

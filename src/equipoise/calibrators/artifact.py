@@ -93,7 +93,7 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Write an artifact; the ending of the name decides the form.
 
     Raises:
-        ValueError: For another ending, or a map too large for JSON.
+        ValueError: For another ending, or a calibrator too large for JSON.
 
     Example:
         >>> import tempfile

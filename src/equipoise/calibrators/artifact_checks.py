@@ -159,7 +159,7 @@ def check_settings(kind: type, settings: Mapping[str, Any], *, where: str) -> No
 
 
 def check_parameters(parameters: Mapping[str, Array], axes: Mapping[str, Axes], *, where: str) -> None:
-    """Raise unless a map's numbers have their names, shapes and ranges.
+    """Raise unless a calibrator's numbers have their names, shapes and ranges.
 
     Args:
         parameters: What was read.

@@ -42,7 +42,7 @@ _MOST_WEIGHT = 1e15
 
 
 class Calibrator(ABC):
-    """A map from logits to better ones, fitted on held-out predictions.
+    """Maps logits to better ones; fitted on held-out predictions.
 
     Subclasses are final dataclasses whose fields are their settings. They write two methods: ``_learn``, from
     predictions to a :class:`FitResult`, and ``_map``, a pure function of logits and parameters in the functions that
@@ -55,7 +55,7 @@ class Calibrator(ABC):
         preserves_order: Within a row, a class with a higher score never falls below one with a lower.
         needs_fit: False for maps that follow from their settings alone.
         changes_scores: False for the calibrator that leaves everything as it is, exact zeros too.
-        penalized: True if a penalty that grows with classes and shrinks with rows keeps the map from over-fitting.
+        penalized: Whether a penalty that grows with classes and shrinks with rows prevents overfitting.
 
     Example:
         >>> from equipoise.calibrators import TemperatureScaling
@@ -89,14 +89,14 @@ class Calibrator(ABC):
 
     @abstractmethod
     def n_parameters(self, n_classes: int) -> int:
-        """Count the numbers that the map learns for so many classes."""
+        """Count the numbers that the calibrator learns for so many classes."""
 
     def _axes(self, n_classes: int) -> Mapping[str, Axes]:
         """Name the parameters that a fit gives and the lengths of their axes, for whoever reads them from a file."""
         return {}
 
     def _learn_claims(self, claims: Predictions) -> FitResult:
-        """Find the parameters of a map of one confidence, given as the probability of being right."""
+        """Find the parameters of a calibrator of one confidence, given as the probability of being right."""
         return self._learn(claims)
 
     def _claim_axes(self) -> Mapping[str, Axes]:
@@ -105,12 +105,12 @@ class Calibrator(ABC):
 
     @final
     def fit(self, predictions: Any, labels: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the map.
+        """Learn the calibrator.
 
         Args:
             predictions: :class:`~equipoise.Predictions`; or logits ``(n, k)``, one column ``(n,)`` of log-odds, or
                 dense ``(n, k, d1, ...)``. Probabilities are passed as ``Predictions(probs=...)``. Of top-1 predictions
-                some maps learn how sure to be of the class named, whichever it is.
+                some calibrators learn how sure to be of the class named, whichever it is.
             labels: True classes, with logits only.
             sample_weight: One weight per row, with logits only; a row of weight 2 counts as two rows.
 
@@ -129,7 +129,7 @@ class Calibrator(ABC):
 
     @final
     def _fit_rows(self, data: Predictions, *, claims: bool = False) -> Self:
-        """Learn the map, without the warnings that take further fits."""
+        """Learn the calibrator, without the warnings that take further fits."""
         if data.split == "test":
             raise SplitError(
                 f"{type(self).__name__}.fit: the predictions are from the split 'test', which only judges. "
@@ -139,7 +139,7 @@ class Calibrator(ABC):
             data = data.take(data.weights > 0)
         _check_total(data.weights, where=type(self).__name__)
         floor = floor_of(data)
-        self._result = self._learnt(data, floor.values, claims=claims)
+        self._result = self._learned(data, floor.values, claims=claims)
         if floor.note:
             self._result = replace(self._result, notes=(floor.note,))
         self._n_classes = ONE_CONFIDENCE if claims else data.n_classes
@@ -150,7 +150,7 @@ class Calibrator(ABC):
 
     @final
     @np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
-    def _learnt(self, data: Predictions, floor: tuple[float, ...], *, claims: bool) -> FitResult:
+    def _learned(self, data: Predictions, floor: tuple[float, ...], *, claims: bool) -> FitResult:
         """Return what a fit finds if zeros count as the floor; the calibrator stays as it is."""
         rows = with_floor(data, floor) if floor else data
         found = self._learn_claims(rows) if claims else self._learn(rows)
@@ -158,7 +158,7 @@ class Calibrator(ABC):
 
     @final
     def __call__(self, predictions: Any) -> Any:
-        """Apply the map.
+        """Apply the calibrator.
 
         Args:
             predictions: :class:`~equipoise.Predictions`, or logits in any form that :meth:`fit` takes.
@@ -168,7 +168,7 @@ class Calibrator(ABC):
             logits or probabilities as ``gives`` says.
 
         Raises:
-            NotFittedError: If there is no map yet.
+            NotFittedError: If there is no calibrator yet.
             ValueError: If the number of classes is not the one fitted.
         """
         self._check_form(predictions)
@@ -193,7 +193,7 @@ class Calibrator(ABC):
 
     @final
     def transform(self, predictions: Any) -> Any:
-        """Apply the map; the same as calling it."""
+        """Apply the calibrator; the same as calling it."""
         return self(predictions)
 
     @property
@@ -212,16 +212,16 @@ class Calibrator(ABC):
 
     @property
     def fitted(self) -> bool:
-        """Whether there is a map to apply."""
+        """Whether there is a calibrator to apply."""
         return self._result is not None or not self.needs_fit
 
     @property
     def keeps_logit_level(self) -> bool:
-        """Whether a constant added to all logits of a row still shows after the map.
+        """Whether a constant added to all logits of a row still shows after the calibrator.
 
         Scores that read the size of the logits, such as energy and the largest logit, have a meaning only if it does.
-        Maps that return probabilities, or begin with a softmax, lose it. The fitted map itself is asked, so that the
-        answer holds for maps of users too.
+        Calibrators that return probabilities, or begin with a softmax, lose it. The fitted
+        calibrator is tried, so the answer holds for calibrators of users too.
 
         Example:
             >>> from equipoise.calibrators import StructuredVectorScaling, TemperatureScaling
@@ -238,7 +238,7 @@ class Calibrator(ABC):
 
     @property
     def n_classes(self) -> int | None:
-        """Number of classes the map was fitted for, 1 for a single confidence; None before the fit."""
+        """Number of classes the calibrator was fitted for, 1 for a single confidence; None before the fit."""
         return self._n_classes
 
     @property
@@ -268,11 +268,11 @@ class Calibrator(ABC):
 
     @final
     def as_module(self) -> CalibratorModule:
-        """Give the map as a torch module with buffers, to put behind a network and to export."""
+        """Give the calibrator as a torch module with buffers, to put behind a network and to export."""
         if self._n_classes == ONE_CONFIDENCE:
             raise DataError(
-                f"{type(self).__name__}.as_module: a map of one confidence does not go behind a network, which gives "
-                "scores of every class. Fit one on logits."
+                f"{type(self).__name__}.as_module: a calibrator of one confidence does not go behind a network, which "
+                "gives scores of every class. Fit one on logits."
             )
         with needs("torch", extra="torch", purpose="make a torch module of a calibrator"):
             from equipoise.calibrators.module import CalibratorModule
@@ -331,7 +331,7 @@ class Calibrator(ABC):
                 if not self.takes_claims:
                     raise DataError(
                         f"{type(self).__name__}.fit: only a confidence is known here, not the scores of every class. "
-                        "Save logits or probabilities, or fit a map of one confidence: platt, beta, isotonic, "
+                        "Save logits or probabilities, or fit a calibrator of one confidence: platt, beta, isotonic, "
                         "histogram (each class for itself) or spline."
                     )
                 _ = predictions.correct  # raises if it is not known
@@ -345,18 +345,18 @@ class Calibrator(ABC):
         return Predictions(logits=predictions, labels=labels, weights=sample_weight)
 
     def _judged(self, found: FitResult, data: Predictions) -> FitResult:
-        """Fill in the NLL before and after; give the map up if it makes the fit rows worse."""
+        """Fill in the NLL before and after; give the calibrator up if it makes the fit rows worse."""
         before = found.nll_before if math.isfinite(found.nll_before) else _mean_nll(data, None, "logits")
         after = found.nll_after
         if not math.isfinite(after):
             after = _mean_nll(data, self._bound(found), self.gives)
-        # Rounding in the last digits is no evidence against a map.
+        # Rounding in the last digits is no evidence against a calibrator.
         if after <= before + 1e-12 * max(1.0, abs(before)):
             return replace(found, nll_before=before, nll_after=min(after, before))
-        note = f"the map was given up: it raises the NLL of its own fit rows from {before:.6g} to {after:.6g}"
+        note = f"the calibrator was given up: it raises the NLL of its own fit rows from {before:.6g} to {after:.6g}"
         return replace(
             found,
-            words="left alone: no map of this kind improves these predictions",
+            words="left alone: no calibrator of this kind improves these predictions",
             warnings=(*found.warnings, note),
             nll_before=before,
             nll_after=before,
@@ -416,11 +416,11 @@ class Calibrator(ABC):
         if self._n_classes not in (None, n_classes, ONE_CONFIDENCE):
             raise ValueError(
                 f"{type(self).__name__}: `logits` must have {self._n_classes} classes, as in the fit, "
-                f"got {n_classes}. Fit a map for this network."
+                f"got {n_classes}. Fit a calibrator for this network."
             )
 
     def _check_form(self, predictions: Any) -> None:
-        """Raise if a map of one confidence meets scores of every class, or the other way round."""
+        """Raise if a calibrator of one confidence meets scores of every class, or the other way round."""
         if is_claims(predictions) and self._n_classes != ONE_CONFIDENCE:
             raise DataError(
                 f"{type(self).__name__}: only a confidence is known here, and the calibrator was fitted on scores of "
@@ -434,13 +434,13 @@ class Calibrator(ABC):
 
     @final
     def fitted_on(self, rows: Rows) -> Rows:
-        """Return the rows behind the map, as those that it is applied to are to know them.
+        """Return the rows behind the calibrator, as those that it is applied to are to know them.
 
-        An empty set still shows that a map was applied.
+        An empty set still shows that a calibrator was applied.
 
         Args:
-            rows: The rows that the map is applied to. If they are all that it was fitted on, they are returned, for
-                the map may have kept a part of them only.
+            rows: The rows that the calibrator is applied to. If they are all that it was fitted on, they are
+                returned, because the calibrator may have kept a part of them only.
         """
         known = self.fingerprint
         if known is not None and rows.fingerprint == known:

@@ -164,12 +164,12 @@ class CalibrationByGroup(Calibrator):
         self, data: Predictions, codes: Array, weights: Array, n_groups: int, *, claims: bool
     ) -> tuple[FitResult | None, ...]:
         """Return the fit of all rows, then that of each group; None for groups that have too few rows."""
-        members: list[FitResult | None] = [self.base._learnt(data, (), claims=claims)]
+        members: list[FitResult | None] = [self.base._learned(data, (), claims=claims)]
         sizes = np.bincount(codes, weights, n_groups)
         for group in range(n_groups):
             own = codes == group
             enough = sizes[group] >= _FEWEST_ROWS and own.sum() >= _FEWEST_ROWS
-            members.append(self.base._learnt(data.take(own), (), claims=claims) if enough else None)
+            members.append(self.base._learned(data.take(own), (), claims=claims) if enough else None)
         return tuple(members)
 
     def _choose_strength(
@@ -287,7 +287,7 @@ class CalibrationByGroup(Calibrator):
 
     @property
     def keeps_logit_level(self) -> bool:
-        """Whether a constant added to all logits of a row still shows after the map: as for the base on all rows."""
+        """Whether a constant added to all logits of a row still shows afterwards: as for the base on all rows."""
         if self._n_classes == ONE_CONFIDENCE or not self.result.parameters["used"][0]:
             return self._n_classes != ONE_CONFIDENCE
         pooled = copy(self.base)

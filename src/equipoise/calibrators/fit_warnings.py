@@ -62,7 +62,7 @@ def _refitted(
     calibrator: Calibrator, data: Predictions, floor: tuple[float, ...], *, claims: bool
 ) -> Calibrator:
     fresh = copy(calibrator)
-    fresh._result = calibrator._learnt(data, floor, claims=claims)
+    fresh._result = calibrator._learned(data, floor, claims=claims)
     return fresh
 
 

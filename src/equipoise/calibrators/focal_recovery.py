@@ -25,7 +25,7 @@ class FocalRecovery(Calibrator):
     .. math:: \eta_j \propto q_j / \varphi(q_j)
 
     See :func:`equipoise.theory.recover_posterior`. It is exact for a network that minimizes its loss; ``fit`` is
-    there only to see whether it helps on held-out rows, and gives the map up if it does not.
+    there only to see whether it helps on held-out rows, and gives the calibrator up if it does not.
 
     Args:
         loss: The loss the network was trained with.

@@ -68,7 +68,7 @@ def load(path: str | os.PathLike[str], *, own: Any = None) -> Calibrator:
 
     Args:
         path: What :meth:`Calibrator.save` wrote.
-        own: The map, if it is someone's own: a file holds what it learned and never its code.
+        own: The calibrator, if it is someone's own: a file holds what it learned and never its code.
 
     Returns:
         The fitted calibrator. It remembers the rows it was fitted on by their hashes.
@@ -132,8 +132,8 @@ def _made(content: Mapping[str, Any], where: str) -> Calibrator:
     """Return the calibrator of ours that a file names, not yet fitted."""
     if content["kind"] == OwnCalibrator.kind:
         raise DataError(
-            f"{where} holds what {_name(content)!r} learned, a map of someone's own; its code is not in the file. "
-            "In Python, pass the map: load(path, own=...)."
+            f"{where} holds what {_name(content)!r} learned, a user's own calibrator; its code is not in the file. "
+            "In Python, pass the calibrator: load(path, own=...)."
         )
     if content["kind"] == PriorShift.kind:
         return _prior_shift(content["settings"], where)

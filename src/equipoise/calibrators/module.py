@@ -1,4 +1,4 @@
-"""A fitted map as a torch module."""
+"""A fitted calibrator as a torch module."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CalibratorModule(nn.Module):
         parameters: The parameters, kept as buffers.
         gives: ``"logits"`` or ``"probs"``.
         name: What to print: the calibrator it was made from.
-        n_classes: Number of classes the map was fitted for, if any.
+        n_classes: Number of classes the calibrator was fitted for, if any.
 
     Example:
         >>> import numpy as np

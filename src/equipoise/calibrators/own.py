@@ -18,15 +18,15 @@ from equipoise.core.predictions import Predictions
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["OwnCalibrator", "OwnMap", "as_calibrator"]
+__all__ = ["OwnCalibrator", "UserCalibrator", "as_calibrator"]
 
 #: Parameters that a sentence can hold.
 _FEW = 4
 
 
 @runtime_checkable
-class OwnMap(Protocol):
-    """What a map of someone's own must do.
+class UserCalibrator(Protocol):
+    """What a user's own calibrator must do.
 
     Two attributes may be added: ``gives = "probs"`` if probabilities come out and not logits, and
     ``arrays = "numpy"`` if both methods take NumPy arrays instead of tensors, so that torch is not needed.
@@ -38,7 +38,7 @@ class OwnMap(Protocol):
         ...
         ...     def map(self, logits, parameters):
         ...         return logits * parameters["factor"]
-        >>> isinstance(Halved(), OwnMap)
+        >>> isinstance(Halved(), UserCalibrator)
         True
     """
 
@@ -52,13 +52,13 @@ class OwnMap(Protocol):
 @final
 @dataclass(kw_only=True, eq=False)
 class OwnCalibrator(Calibrator):
-    """A calibrator made of a map of someone's own, with everything that ours have: checks, files, split rules.
+    """A user's own calibrator, with everything that ours have: checks, files, split rules.
 
     Like ours it is given up, and says so, if it raises the NLL of the rows that it was fitted on. A file keeps what
     it learned, never its code: ``load(path, own=...)``.
 
     Args:
-        own: An :class:`OwnMap`.
+        own: An :class:`UserCalibrator`.
         name: What files and sentences call it.
 
     Example:
@@ -75,22 +75,22 @@ class OwnCalibrator(Calibrator):
         (array([[2., 0.]]), 'halved: factor = 0.5')
     """
 
-    own: InitVar[OwnMap]
+    own: InitVar[UserCalibrator]
     name: str = "own"
 
     kind = "own"
 
-    def __post_init__(self, own: OwnMap) -> None:
+    def __post_init__(self, own: UserCalibrator) -> None:
         gives: Any = getattr(own, "gives", "logits")
         arrays: Any = getattr(own, "arrays", "torch")
         if (
-            not isinstance(own, OwnMap)
+            not isinstance(own, UserCalibrator)
             or gives not in ("logits", "probs")
             or arrays not in ("torch", "numpy")
         ):
             raise SpecError(
-                f"{self.name}: expected a map with the methods learn(logits, labels) and map(logits, parameters), "
-                "which may say gives = 'logits' or 'probs' and arrays = 'torch' or 'numpy', got "
+                f"{self.name}: expected a calibrator with the methods learn(logits, labels) and map(logits, "
+                "parameters), which may say gives = 'logits' or 'probs' and arrays = 'torch' or 'numpy', got "
                 f"{type(own).__name__}."
             )
         self._own, self.gives, self._arrays = own, gives, arrays
@@ -101,7 +101,7 @@ class OwnCalibrator(Calibrator):
 
     def _learn(self, predictions: Predictions) -> FitResult:
         if predictions.weights is not None:
-            raise SpecError(f"{self.name}: a map of someone's own knows no sample weights. Leave them out.")
+            raise SpecError(f"{self.name}: a user's own calibrator takes no sample weights. Leave them out.")
         logits = predictions.logits.astype(np.float64, copy=False)
         found = self._own.learn(self._given(logits), self._given(predictions.labels))
         if not isinstance(found, Mapping):
@@ -126,7 +126,7 @@ class OwnCalibrator(Calibrator):
         return as_numpy(found) if isinstance(logits, np.ndarray) else asarray_like(found, logits)
 
     def _given(self, values: AnyArray) -> Any:
-        """Return an array as the map takes it."""
+        """Return an array as the calibrator takes it."""
         if self._arrays == "numpy":
             return as_numpy(values)
         with needs("torch", extra="torch", purpose=f"run {self.name}, which takes tensors"):
@@ -144,10 +144,10 @@ def _numbers(value: Any, where: str) -> Array:
 
 
 def as_calibrator(made: Any, *, name: str) -> Calibrator:
-    """Return a calibrator as it is, and a map of someone's own as one.
+    """Return a calibrator as it is, and a user's own object as a calibrator.
 
     Args:
-        made: A :class:`Calibrator`, or an :class:`OwnMap`.
+        made: A :class:`Calibrator`, or an :class:`UserCalibrator`.
         name: What files and sentences call it.
 
     Raises:
@@ -157,6 +157,6 @@ def as_calibrator(made: Any, *, name: str) -> Calibrator:
         >>> as_calibrator(3, name="mine")
         Traceback (most recent call last):
         ...
-        equipoise.core.errors.SpecError: mine: expected a map with the methods learn(logits, labels) and ... got int.
+        equipoise.core.errors.SpecError: mine: expected a calibrator with the methods ... got int.
     """
     return made if isinstance(made, Calibrator) else OwnCalibrator(own=made, name=name)

@@ -27,7 +27,7 @@ class PlattScaling(Calibrator):
         \mu_j = \sigma\left(a_j \log\tfrac{p_j}{1 - p_j} + b_j\right), \qquad
         p'_j = \mu_j / \textstyle\sum_i \mu_i
 
-    The classic for binary classifiers. It works on log-odds, where the map can be the identity, not on
+    The classic for binary classifiers. It works on log-odds, where the calibrator can be the identity, not on
     probabilities, where it cannot.
 
     Args:

@@ -33,9 +33,9 @@ class FitResult:
         notes: Sentences about how the rows were read: what exact zeros counted as.
         floor: What an exact probability of 0 counts as: one number, or one for each of two classes. Empty if the fit
             rows had no zeros.
-        nll_before: Mean negative log-likelihood of the fit rows before the map.
-        nll_after: The same after the map; never larger than before.
-        identity: True if the map was given up because it made the fit rows worse; the calibrator then
+        nll_before: Mean negative log-likelihood of the fit rows before the calibrator.
+        nll_after: The same after the calibrator; never larger than before.
+        identity: True if the calibrator was given up because it made the fit rows worse; the calibrator then
             returns its input.
         groups: Names of the groups that have parameters of their own; empty for calibrators of all rows.
 

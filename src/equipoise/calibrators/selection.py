@@ -288,7 +288,7 @@ class _Outcome:
 
     Attributes:
         fold: Which part each row is in.
-        losses: By candidate, the loss of each row under a map fitted without its part.
+        losses: By candidate, the loss of each row under a calibrator fitted without its part.
         inner: By part left out, then candidate: the same, from maps fitted without that part either.
         tops: By candidate, held-out confidence and correctness.
     """
@@ -394,12 +394,12 @@ def _reason(chosen: str, losses: Mapping[str, Array], weights: Array, rule: Rule
     best = min(losses, key=lambda name: mean_and_error(losses[name], weights)[0])
     if chosen == "identity":
         if best == "identity":
-            return "Leave it alone: no map lowers the held-out log-loss."
-        return "Leave it alone: no map lowers the held-out log-loss by more than its standard error."
+            return "Leave it alone: no calibrator lowers the held-out log-loss."
+        return "Leave it alone: no calibrator lowers the held-out log-loss by more than its standard error."
     if chosen == best:
         return f"Use {chosen}: it has the lowest held-out log-loss."
     if rule == "one_standard_error":
-        return f"Use {chosen}: the simplest map within one standard error of the best, {best}."
+        return f"Use {chosen}: the simplest calibrator within one standard error of the best, {best}."
     return f"Use {chosen}: {best} has a lower held-out log-loss, but not by more than a standard error."
 
 
@@ -407,7 +407,7 @@ def _too_few(predictions: Predictions, rows: int) -> Choice:
     return Choice(
         calibrator=Identity().fit(predictions),
         trials=(Trial(name="identity", n_parameters=0, note="chosen"),),
-        reason=f"Leave it alone: {rows} rows are too few to compare maps; at least {_FEWEST_ROWS} are needed.",
+        reason=f"Leave it alone: {rows} rows are too few to compare calibrators; at least {_FEWEST_ROWS} are needed.",
         improvement=0.0,
         interval=(0.0, 0.0),
     )

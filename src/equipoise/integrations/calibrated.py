@@ -20,7 +20,7 @@ __all__ = ["CalibratedNetwork", "SelectiveNetwork", "calibrator_of_rule"]
 
 @final
 class CalibratedNetwork(nn.Module):
-    """A network with a map behind it: inputs to calibrated probabilities.
+    """A network with a calibrator behind it: inputs to calibrated probabilities.
 
     Args:
         network: Gives logits ``(n, k)``, or dense ``(n, k, d1, ...)``; or an object or mapping with ``logits``, as

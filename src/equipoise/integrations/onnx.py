@@ -53,10 +53,10 @@ def export_onnx(
     tolerance: float = 1e-4,
     rule: AcceptRule | None = None,
 ) -> float:
-    """Write network and map as one ONNX graph from ``inputs`` to ``probs``; no file is left if it answers otherwise.
+    """Write network and calibrator as one ONNX graph from ``inputs`` to ``probs``, or no file if it gives other answers.
 
-    The graph is run by onnxruntime beside the original on the example and on hostile logits: ties, the map's own bin
-    edges, and logits of up to 10,000.
+    The graph is run by onnxruntime beside the original on the example and on difficult logits: ties, the calibrator's
+    own bin edges, and logits of up to 10,000.
 
     Args:
         path: A name that ends in ``.onnx``.
@@ -201,7 +201,7 @@ def _run(path: str | os.PathLike[str], inputs: Inputs, output: str) -> Array:
 
 
 def _map_parity(folder: Path, calibrator: Calibrator, network: nn.Module, example: Inputs) -> float:
-    """Return the largest difference of the map alone, on logits that a network rarely gives."""
+    """Return the largest difference of the calibrator alone, on logits that a network rarely gives."""
     with torch.no_grad():
         n_classes = as_logits(call_network(network, example), where="export_onnx").shape[1]
     hostile, edges = _hostile_logits(n_classes), _edge_logits(n_classes, calibrator)
@@ -227,7 +227,7 @@ def _hostile_logits(n_classes: int) -> Tensor:
 
 
 def _edge_logits(n_classes: int, calibrator: Calibrator) -> Tensor:
-    """Return logits whose first probability is at an edge or knot of the map, the others equal."""
+    """Return logits whose first probability is at an edge or knot of the calibrator, the others equal."""
     known = _known(calibrator)[0]
     edges = known.get("edges", known.get("knots", np.empty(0)))
     inner = np.unique(edges[(edges > 0) & (edges < 1)])[:500]
@@ -237,7 +237,7 @@ def _edge_logits(n_classes: int, calibrator: Calibrator) -> Tensor:
 
 
 def _known(calibrator: Calibrator) -> tuple[Mapping[str, Array], str]:
-    """Return what a map learned, and in words; nothing if it follows from its settings."""
+    """Return what a calibrator learned, and in words; nothing if it follows from its settings."""
     return (calibrator.result.parameters, calibrator.result.words) if calibrator.needs_fit else ({}, "")
 
 

@@ -55,7 +55,7 @@ class SavedModel:
 
     Attributes:
         network: With its weights, in evaluation mode.
-        calibrator: The map behind it; the identity if there was none.
+        calibrator: The calibrator behind it; the identity if there was none.
         class_names: One name per class, if they were saved.
         input_shape: Shape of one input, if it was saved.
         raw_inputs: What is done to inputs before the network gets them; None passes them on as they are.

@@ -430,7 +430,7 @@ class Predictions:
         Args:
             logits: New logits; or
             probs: new probabilities.
-            fitted_on: The rows the map was fitted on; scoring them raises. Rows that an earlier map was fitted on
+            fitted_on: The rows the calibrator was fitted on; scoring them raises. Rows of an earlier calibrator
                 are kept too.
 
         Returns:
@@ -486,7 +486,7 @@ class Predictions:
 
         Args:
             confidence: New probabilities of being right.
-            fitted_on: The rows the map was fitted on; scoring them raises.
+            fitted_on: The rows the calibrator was fitted on; scoring them raises.
 
         Returns:
             Predictions that keep everything else, and the identity of their rows.

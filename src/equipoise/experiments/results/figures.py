@@ -132,7 +132,7 @@ def _multipliers(group: RunGroup, options: PlotOptions, *, of: str = "") -> Any:
     found = {
         (label, name): seeds
         for label, seeds in _histories(group).items()
-        for name in _learnt(seeds[0])
+        for name in _learned(seeds[0])
         if options.column in (None, name) and name.startswith(of)
     }
     if not found:
@@ -161,7 +161,7 @@ def _over_seeds(seeds: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list
     ]
 
 
-def _learnt(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _learned(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     names = rows[0] if rows else {}
     stems = [name.removesuffix("_mean") for name in names if name.endswith("_mean")]
     return [stem for stem in stems if {f"{stem}_min", f"{stem}_max"} <= set(names)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
-from equipoise.calibrators import Calibrator, OwnMap
+from equipoise.calibrators import Calibrator, UserCalibrator
 from equipoise.calibrators.own import as_calibrator
 from equipoise.calibrators.selection import Advisor
 from equipoise.core.errors import DataError
@@ -114,7 +114,9 @@ def compare_seeds(
     predictions: Seeds,
     *,
     calib: Seeds | None = None,
-    calibrators: Sequence[str | Component | Mapping[str, Any] | Calibrator | OwnMap] = ("temperature",),
+    calibrators: Sequence[str | Component | Mapping[str, Any] | Calibrator | UserCalibrator] = (
+        "temperature",
+    ),
     baseline: str | None = None,
     metrics: Sequence[str | Mapping[str, Any] | Callable[[Predictions], float]] = _COLUMNS,
     name: str = "predictions",
@@ -194,7 +196,7 @@ def compare_seeds(
 
 def _calibrator(given: Any) -> tuple[str, Callable[[], Calibrator | Advisor]]:
     """Return what a calibrator is called, and what makes it anew for each training."""
-    if isinstance(given, (Calibrator, OwnMap)) and not isinstance(given, type):
+    if isinstance(given, (Calibrator, UserCalibrator)) and not isinstance(given, type):
         name = type(given).__name__
         return name, lambda: as_calibrator(copy.deepcopy(given), name=name)
     found = parse_calibrator(given, where="compare_seeds")

@@ -66,9 +66,9 @@ class RunScores:
 
     Attributes:
         calibrator: Key of the post-hoc map; ``"identity"`` is none.
-        words: What the map found, as a sentence.
+        words: What the calibrator found, as a sentence.
         warnings: What the fit warned of.
-        kind: Kind of the fitted map: for ``"auto"`` the calibrator that the advisor chose.
+        kind: Kind of the fitted calibrator: for ``"auto"`` the calibrator that the advisor chose.
         temperature: The number logits are divided by, for maps that have one.
         cards: Scorecards by split; ``test`` is always there.
         classes: Slices of ``test`` by predicted class, the worst first; without calibration only.
