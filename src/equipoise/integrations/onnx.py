@@ -53,7 +53,7 @@ def export_onnx(
     tolerance: float = 1e-4,
     rule: AcceptRule | None = None,
 ) -> float:
-    """Write network and calibrator as one ONNX graph from ``inputs`` to ``probs``, or no file if it gives other answers.
+    """Write network and calibrator as one ONNX graph from ``inputs`` to ``probs``, or no file if its answers differ.
 
     The graph is run by onnxruntime beside the original on the example and on difficult logits: ties, the calibrator's
     own bin edges, and logits of up to 10,000.
