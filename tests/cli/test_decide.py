@@ -126,6 +126,8 @@ def test_sets_are_fitted_saved_applied_and_audited(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "Without the calibrator" in out
     assert "rows by size" in out
+    assert "classes have a 95% interval below the requested coverage" in out
+    assert "Least covered: " in out
     assert run(["decide", str(calib), "--sets", "90%", *words, "-o", str(sets), "-q"]) == 0
     assert run(["audit", str(new), "--decision", str(sets)]) == 0
     assert "The promise is kept" in capsys.readouterr().out

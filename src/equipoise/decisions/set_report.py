@@ -78,7 +78,7 @@ class SetReport:
         return asdict(self)
 
     def describe(self) -> str:
-        """Return coverage and sizes in two lines."""
+        """Return coverage, sizes and the classes that are covered least, in three lines."""
         sizes = ", ".join(
             f"{size}: {100 * count / self.n:.1f}%" for size, count in enumerate(self.sizes) if count
         )
@@ -86,7 +86,21 @@ class SetReport:
             f"{100 * self.coverage:.1f}% of {self.n:,} sets contain the true class [{100 * self.coverage_low:.1f}, "
             f"{100 * self.coverage_high:.1f}]; requested {100 * self.target:.4g}%, to be expected between "
             f"{100 * self.expected_low:.1f} and {100 * self.expected_high:.1f}.\nMean size {self.mean_size:.2f} "
-            f"classes; rows by size: {sizes}."
+            f"classes; rows by size: {sizes}.\n{self._describe_classes()}"
+        )
+
+    def _describe_classes(self) -> str:
+        """Return how many classes lie below the requested coverage, and the three with the least coverage."""
+        below = [row for row in self.by_class if row.coverage_high < self.target]
+        least = sorted(self.by_class, key=lambda row: row.coverage)[:3]
+        rows = ", ".join(
+            f"{row.name} {100 * row.coverage:.1f}% of {row.n:,} [{100 * row.coverage_low:.1f}, "
+            f"{100 * row.coverage_high:.1f}]"
+            for row in least
+        )
+        return (
+            f"{len(below)} of {len(self.by_class)} classes have a 95% interval below the requested coverage (2.5% of "
+            f"classes would by chance). Least covered: {rows}."
         )
 
 
