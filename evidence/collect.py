@@ -22,7 +22,7 @@ from differences import differences
 from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
 from run import comparisons
-from tidy import HERE, add, folder_of, read, write
+from tidy import HERE, SECOND, add, folder_of, read, write
 from truth import truth_of, truth_scores
 
 from equipoise import __version__
@@ -94,15 +94,20 @@ def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder])
                 yield choose_setting(study, names, runs, listed)
 
 
-def members(group: RunGroup) -> Iterator[tuple[str, int, RunFolder]]:
-    """Give every method with its seeds and runs; settings that were tried and not chosen come under their own name."""
+def members(group: RunGroup, *, tried: bool = True) -> Iterator[tuple[str, int, RunFolder]]:
+    """Give every method with its seeds and runs.
+
+    Args:
+        group: Runs of a benchmark.
+        tried: Whether settings that were tried and not chosen come along, under their own name.
+    """
     shown = set()
     for label, runs in group.methods.items():
         for run in runs:
             shown.add(run.name)
             yield label, group.specs[run.name].seed, run
     for name, spec in group.specs.items():
-        if name not in shown:
+        if tried and name not in shown:
             yield spec.method.label, spec.seed, group_run(group, name)
 
 
@@ -150,7 +155,7 @@ def run_rows(benchmark: str, group: RunGroup, commit: str) -> Iterator[dict[str,
 def score_rows(benchmark: str, group: RunGroup, judge: Judge, folder: str | None) -> Iterator[dict[str, Any]]:
     """Give one row per method, seed, calibrator, test set and metric."""
     truth = truth_of(group.runs[0].spec(), folder)
-    for label, seed, run in members(group):
+    for label, seed, run in members(group, tried=benchmark not in SECOND):
         about = {"benchmark": benchmark, "method": label, "seed": seed}
         for calibrator in (*run.calibrators(), *(["advised"] if judge.asks(seed) else [])):
             here = {**about, "calibrator": calibrator}
@@ -249,8 +254,9 @@ def main() -> int:
         judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
         by, folder = ("method", "seed"), folder_of(benchmark)
         add(f"{folder}/runs.csv", run_rows(benchmark, group, commit), by=by)
-        add(f"{folder}/curves.csv", curve_rows(benchmark, group), by=by)
-        add(f"{folder}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
+        if benchmark not in SECOND:  # whose thousands of trials would fill megabytes
+            add(f"{folder}/curves.csv", curve_rows(benchmark, group), by=by)
+            add(f"{folder}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)
         scores = add(
             f"{folder}/scores.csv", score_rows(benchmark, group, judge, args.data), by=(*by, "calibrator")
         )

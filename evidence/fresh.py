@@ -23,7 +23,7 @@ import torch
 from collect import gather, members
 from differences import LEVEL, differences
 from pairs import BASELINE, KEYS, RESAMPLES, Family, Side, paired, rival_family
-from tidy import add, folder_of, write
+from tidy import SECOND, add, folder_of, write
 from truth import truth_scores
 
 from equipoise import Predictions
@@ -160,7 +160,7 @@ def families(group: RunGroup) -> Iterator[Family]:
 
 def score_rows(benchmark: str, group: RunGroup, judge: FreshDraws) -> Iterator[dict[str, Any]]:
     """Yield one row per method, seed, calibrator and metric."""
-    for label, seed, run in members(group):
+    for label, seed, run in members(group, tried=benchmark not in SECOND):
         for calibrator in CALIBRATORS:
             draws = judge.draws(run, calibrator, "test")
             about = {
