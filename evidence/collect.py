@@ -58,14 +58,17 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
     if not seeds:
         raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
     asked: dict[str, Spec] = {}
-    choices: list[SeedChoice] = []
+    choices: dict[tuple[str, int], SeedChoice] = {}
     for comparison in comparisons(benchmark, seeds):
         for spec in comparison.specs:
             if spec.identity in there and (spec.identity not in asked or spec.method.title):
                 asked[spec.identity] = spec
-        choices += _choices(comparison, seeds, there)
+        for choice in _choices(comparison, seeds, there):  # comparisons share their baseline
+            choices.setdefault((choice.label, choice.seed), choice)
     done = [there[name] for name in asked]
-    groups = group_runs(done, choices, specs={there[name].name: spec for name, spec in asked.items()})
+    groups = group_runs(
+        done, list(choices.values()), specs={there[name].name: spec for name, spec in asked.items()}
+    )
     if len(groups) != 1:
         raise SystemExit(
             f"benchmark {benchmark}: expected one dataset, network and recipe, got {len(groups)}."

@@ -22,6 +22,7 @@ from equipoise.metrics.row_draws import RowDraws, draw_rows
 RESAMPLES = 1000
 METRICS = ("accuracy", "nll", "brier", "ece")
 BASELINE = "ce"
+SCALED = "temperature"
 #: What a row of paired differences is about.
 KEYS = ("question", "split", "method", "calibrator", "versus", "versus_calibrator", "metric")
 
@@ -97,7 +98,7 @@ class Judge:
 def families(group: RunGroup, further: Iterable[str]) -> Iterator[Family]:
     """Give what is asked: against cross-entropy, against scaling it, under shift, and against the paper's setting."""
     labels = [label for label in group.methods if label != BASELINE]
-    scaled = Side(BASELINE, "temperature")
+    scaled = Side(BASELINE, SCALED)
     for calibrator in ("identity", "temperature", NAME):
         pairs = [(Side(BASELINE, calibrator), Side(one, calibrator)) for one in labels]
         yield Family("baseline", "test", pairs)
@@ -166,6 +167,27 @@ def paired(families: Iterable[Family], group: RunGroup, judge: DrawSource) -> It
                         "high": found.high,
                         "shared_error": shared,
                     }
+
+
+def paired_row(
+    method: str, metric: str, seed: int, value: float, versus: float, gap: float, half: float
+) -> dict[str, Any]:
+    """Return a row as in ``paired.csv``: a method and cross-entropy, both after temperature scaling."""
+    return {
+        "question": "baseline",
+        "split": "test",
+        "method": method,
+        "calibrator": SCALED,
+        "versus": BASELINE,
+        "versus_calibrator": SCALED,
+        "metric": metric,
+        "seed": seed,
+        "value": value,
+        "versus_value": versus,
+        "low": gap - half,
+        "high": gap + half,
+        "shared_error": None,
+    }
 
 
 def _shared(

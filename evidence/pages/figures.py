@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -160,6 +160,33 @@ def shift_lines(benchmark: str, family: str) -> str:
     ax: Axes = figure.add_subplot()
     draw_shift(found, family=family, ax=ax)
     ax.set_ylabel(metric_facts("ece").head)
+    return _text(figure)
+
+
+def margins(panels: Mapping[str, Sequence[Mapping[str, float]]], margin: float) -> str:
+    """Draw differences from cross-entropy with intervals, one panel per benchmark; the margin is shaded.
+
+    Args:
+        panels: Rows with ``name``, ``difference``, ``low`` and ``high`` by title; the lowest first.
+        margin: Half of the width of the band.
+    """
+    n_columns = min(2, len(panels))
+    n_rows = -(-len(panels) // n_columns)
+    height = 0.2 * max(map(len, panels.values())) + 0.9
+    figure = Figure(figsize=(4.4 * n_columns, height * n_rows))
+    for number, (title, found) in enumerate(panels.items()):
+        ax = figure.add_subplot(n_rows, n_columns, number + 1)
+        up = -np.arange(len(found))
+        middle, low, high = (np.array([row[key] for row in found]) for key in ("difference", "low", "high"))
+        ax.axvspan(-margin, margin, color=GRAY, alpha=0.2, linewidth=0)
+        ax.axvline(0, color=GRAY, linewidth=0.8)
+        colors = np.select([high < 0, low > 0], [BLUE, RED], INK).tolist()
+        ax.hlines(up, low, high, color=colors, linewidth=1)
+        ax.scatter(middle, up, c=colors, s=14, zorder=3)
+        ax.set_yticks(up, [row["name"] for row in found], fontsize=7)
+        ax.set_title(title, fontsize=9)
+        dress(ax, x="difference in NLL, % of cross-entropy", y="", grid=False)
+    figure.tight_layout()
     return _text(figure)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pages import second
 from pages.results import benchmarks, is_run, letter, marked, methods, seeds_of, sign, table, written
 from pages.sentences import advice
 
@@ -28,6 +29,7 @@ def quoting_pages() -> Iterator[tuple[Path, str]]:
     for path, fresh in (
         (ROOT / "README.md", "\n".join(advice("docs/evidence/index.md")) + "\n"),
         (ROOT / "docs" / "choose-a-loss.md", quote("evidence/index.md", ("a", "ap", "b", "c"))),
+        (ROOT / "docs" / "choose-a-calibrator.md", second.advisor()),
     ):
         text = path.read_text(encoding="utf-8")
         if not BLOCK.search(text):
@@ -63,7 +65,9 @@ def quote(link: str, shown_benchmarks: Sequence[str]) -> str:
         if is_run(benchmark)
     )
     sentences = [*advice(link), f"Benchmarks: {named}."]
-    return "\n".join([*(line for sentence in sentences for line in (sentence, "")), *parts, marks, ""])
+    return "\n".join(
+        [*(line for sentence in sentences for line in (sentence, "")), *second.summary(), *parts, marks, ""]
+    )
 
 
 def _cells(benchmark: str, label: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from pages import second
 from pages.calibrators import ENSEMBLE, best_after, chosen_words, lower_words
 from pages.results import (
     amount,
@@ -88,6 +89,7 @@ def advice(link: str) -> Iterator[str]:
         "3. **Choose the calibrator by log-loss, not by ECE.** Structured matrix scaling has a lower log-loss than "
         f"temperature scaling in {lower_words(known)}; ECE is too noisy to rank methods. [All results]({link})."
     )
+    yield from (f"4. {sentence}" for sentence in second.advice())
 
 
 def _least(metric: str, known: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pages import second
 from pages.calibrators import calibrators
 from pages.claims import claim_table
 from pages.defaults import defaults
@@ -73,12 +74,17 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
         ("defaults.md", defaults()),
         ("outputs.md", outputs()),
         ("language-models.md", language_models()),
+        ("second.md", second.second()),
+        *((f"second-{benchmark}.md", second.second_of(benchmark)) for benchmark in second.done()),
+        ("leaderboard.md", second.leaderboard()),
     ):
         yield HOME / name, f"{NOTE}\n{text}"
     for benchmark in benchmarks():
         if is_run(benchmark):
             yield HOME / "figures" / f"{benchmark}-ece.svg", dots(benchmark)
             yield HOME / "figures" / f"{benchmark}-front.svg", front(benchmark)
+    if second.done():
+        yield HOME / "figures" / "leaderboard.svg", second.figure()
     for benchmark in filter(is_shifted, benchmarks()):
         for family in FAMILIES:
             yield HOME / "figures" / f"{benchmark}-{family}.svg", shift_lines(benchmark, family)
@@ -126,7 +132,8 @@ def index() -> str:
         "compares them. AdaFocal, CALS, gamma-net and meta label smoothing also learn from `tune` while training.",
         "",
         *over_tasks(),
-        "[Losses](losses.md) · [Calibrators](calibrators.md) · [Shift](shift.md) · [Our defaults](defaults.md) · "
+        "[Second edition](second.md) · [Leaderboard](leaderboard.md) · [Losses](losses.md) · "
+        "[Calibrators](calibrators.md) · [Shift](shift.md) · [Our defaults](defaults.md) · "
         "[Outputs of other people's networks](outputs.md) · [Language models](language-models.md)",
         "",
         "## Claims of the papers",

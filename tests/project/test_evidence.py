@@ -22,7 +22,11 @@ from helpers.tiny_runs import quick_options
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
 RUN = sorted(folder.parent.name for folder in EVIDENCE.glob("*/runs.csv"))
-PAIRED = sorted(folder.parent.name for folder in EVIDENCE.glob("*/paired.csv"))
+PAIRED = sorted(
+    str(file.parent.relative_to(EVIDENCE))
+    for pattern in ("*/paired.csv", "second/*/paired.csv")
+    for file in EVIDENCE.glob(pattern)
+)
 CLAIMS = tomllib.loads((EVIDENCE / "claims.toml").read_text("utf-8"))["claim"]
 
 
@@ -41,6 +45,65 @@ def pages(monkeypatch):
 def test_pages_say_what_the_files_say(pages, name):
     text = getattr(pages, name)()
     assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
+
+
+@pytest.mark.parametrize("name", ["second", "leaderboard"])
+def test_pages_of_the_second_edition_say_what_the_files_say(pages, name):
+    from pages import second
+
+    text = getattr(second, name)()
+    assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
+    for benchmark in second.done():
+        text = second.second_of(benchmark)
+        assert (pages.HOME / f"second-{benchmark}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
+
+
+def test_the_second_edition_may_have_no_files_yet(pages, monkeypatch):
+    from pages import second
+
+    monkeypatch.setattr(second, "rows", lambda name: [])
+    second.board.cache_clear()
+    assert second.second().count("not yet run") == len(second.titles())
+    assert "- Not yet run." in second.second()
+    assert "Not yet run: A2, A′2" in second.leaderboard()
+    assert "How to submit" in second.leaderboard()
+    second.board.cache_clear()
+
+
+def board_row(method, share, **changed):
+    row = {
+        "benchmark": "e2",
+        "method": method,
+        "family": "tuned",
+        "n_seeds": 30,
+        "n_rows": 10_000,
+        "nll": 0.5 + share / 200,
+    }
+    ends = {
+        "difference": share / 200,
+        "low": share / 200 - 0.001,
+        "high": share / 200 + 0.001,
+        "detectable": 0.002,
+    }
+    return {**row, **ends, "test": "tie", "conclusion": "equivalent", "cost": 1.0, **changed}
+
+
+def test_advice_for_a_budget_is_the_best_that_it_allows(pages, monkeypatch):
+    from pages import second
+
+    found = [
+        board_row("ce", 0.0, conclusion="baseline"),
+        board_row("ensemble", -2.0, test="better", conclusion="better", cost=2.5),
+        board_row("gamma_net", -1.0, test="better", conclusion="better", cost=2.2),
+        board_row("ema", -0.1),
+    ]
+    monkeypatch.setattr(second, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
+    second.board.cache_clear()
+    best = [second.best_within(budget)[0]["method"] for budget in second.BUDGETS]
+    assert best == ["ema", "gamma_net", "ensemble"]
+    assert "Cross-entropy; no method within the budget is better" in second._budget(1)
+    assert second.share(found[1]) == pytest.approx(-2.0)
+    second.board.cache_clear()
 
 
 def test_quotes_say_what_the_files_say(pages):
@@ -100,7 +163,8 @@ def check_rows(found, committed):
 def test_differences_follow_from_the_paired_rows(scripts, folder):
     from differences import differences
 
-    found = differences(folder.removesuffix("_fresh"), read_rows(EVIDENCE / folder / "paired.csv"))
+    name = Path(folder).name.removesuffix("_fresh")
+    found = differences(name, read_rows(EVIDENCE / folder / "paired.csv"))
     check_rows(list(found), read_rows(EVIDENCE / folder / "differences.csv"))
 
 
@@ -309,6 +373,25 @@ def test_a_cell_of_a_tuned_method_is_all_its_settings(pages):
     cell = [spec for _, spec in queue(["e2"], [3], ["focal"])]
     assert [spec.method.options["gamma"] for spec in cell] == [1.0, 2.0, 3.0, 5.0]
     assert {spec.seed for spec in cell} == {3}
+
+
+def test_cells_of_auto_have_scores_and_paired_differences(pages):
+    import auto_cells
+    from submissions import paired_rows, reference_of, shared_draws
+
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 900)
+    labels = (rng.random((900, 1)) > probs.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    rows = Predictions(probs=probs, labels=labels, ids=np.arange(900))
+    calib, test = rows.take(slice(0, 300)), rows.take(slice(300, 900))
+    reference = reference_of("e2", {seed: {"calib": calib, "test": test} for seed in (0, 1)})
+    about = {"benchmark": "e2", "method": "auto", "seed": 1}
+    scores = {row["metric"]: row for row in auto_cells.score_rows(about, test)}
+    paired = {row["metric"]: row for row in paired_rows("auto", {1: shared_draws(test)}, reference)}
+    assert scores.keys() == set(auto_cells.METRICS)
+    assert paired["nll"]["value"] == pytest.approx(scores["nll"]["value"], rel=1e-5)
+    assert paired["nll"]["versus_value"] == pytest.approx(reference["values"]["nll"][1])
+    assert paired["nll"]["shared_error"] is None
 
 
 def test_endpoints_of_decisions_are_those_of_the_test_rows(pages):

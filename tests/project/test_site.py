@@ -154,3 +154,26 @@ def test_a_bad_page_would_be_found(browser, address, site):
     page.unlink()
     assert [fault.split()[0] for fault in found[:2]] == ["raw", "an"]
     assert [fault.split()[-1] for fault in found[2:]] == ["1280", "390"]
+
+
+def test_a_click_on_a_heading_sorts_a_table(browser, tmp_path):
+    cells = [("b", "10.5", "−1.0 [−2.0, 0.0]"), ("a", "9", "–"), ("c", "1,000", "+0.5 [0.1, 0.9]")]
+    body = "".join(f"<tr>{''.join(f'<td>{one}</td>' for one in row)}</tr>" for row in cells)
+    heads = "<tr><th>name</th><th>rows</th><th>difference</th></tr>"
+    script = (ROOT / "docs" / "sort-tables.js").read_text("utf-8")
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<meta charset="utf-8"><script>{script}</script><div class="sortable"><table><thead>{heads}</thead>'
+        f"<tbody>{body}</tbody></table></div>",
+        encoding="utf-8",
+    )
+    browser.get(page.as_uri())
+    assert order(browser) == "bac"
+    for column, (up, down) in enumerate([("abc", "cba"), ("abc", "cba"), ("bca", "acb")]):
+        for expected in (up, down):
+            browser.find_elements("tag name", "th")[column].click()
+            assert order(browser) == expected
+
+
+def order(browser):
+    return "".join(row.text[0] for row in browser.find_elements("css selector", "tbody tr"))
