@@ -468,16 +468,16 @@ def advice() -> Iterator[str]:
     found = [row for benchmark in done() for row in rivals(benchmark)]
     if not found:
         return
-    tests = [row["test"] for row in found]
-    many = [f"{base(one)['n_seeds']} seeds in {letter(one)}" for one in done()]
-    least = [f"{detectable(rivals(one)):.1f}% in {letter(one)}" for one in done()]
+    many = ", ".join(f"{letter(one)}: {base(one)['n_seeds']} seeds" for one in done())
+    all_of = [row["conclusion"] for row in found]
+    counts = {one: all_of.count(one) for one in ("better", "equivalent", "undecided", "worse")}
     best = best_within(BUDGETS[-1])
     gains = ", ".join(f"{share(row):+.1f}% in {letter(row['benchmark'])}".replace("-", "−") for row in best)
     yield (
-        f"**With tuned rivals and {', '.join(many)}**: of {len(found)} comparisons of the log-loss after temperature "
-        f"scaling, {tests.count('better')} are lower than with cross-entropy and {tests.count('worse')} higher; "
-        f"{[row['conclusion'] for row in found].count('equivalent')} are within 1%. Lowest: `{best[0]['method']}`, "
-        f"{gains}. Smallest detectable difference: {', '.join(least)}."
+        f"**Tune cross-entropy before you replace it** ({many}). Of {len(found)} tuned rivals, {counts['better']} have "
+        f"a lower log-loss after temperature scaling than tuned cross-entropy, {counts['equivalent']} are equivalent "
+        f"within 1%, {counts['undecided']} are undecided and {counts['worse']} are worse. Lowest on average: "
+        f"`{best[0]['method']}`, {gains}."
     )
 
 

@@ -159,6 +159,14 @@ def check_rows(found, committed):
         )
 
 
+@pytest.mark.parametrize(
+    "file", sorted(EVIDENCE.rglob("*.csv")), ids=lambda file: str(file.relative_to(EVIDENCE))
+)
+def test_no_row_stands_twice(file):
+    rows = file.read_text("utf-8").splitlines()
+    assert len(set(rows)) == len(rows)
+
+
 @pytest.mark.parametrize("folder", PAIRED)
 def test_differences_follow_from_the_paired_rows(scripts, folder):
     from differences import differences
