@@ -11,7 +11,6 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,14 @@ from acting import acting_scores
 from differences import differences
 from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
-from run import comparisons
+from run import choices_of, comparisons, finished_runs
 from tidy import HERE, SECOND, add, folder_of, read, write
 from truth import truth_of, truth_scores
 
 from equipoise import __version__
-from equipoise.experiments import RunFolder, RunGroup, Spec, find_runs, group_runs
+from equipoise.experiments import RunFolder, RunGroup, Spec, group_runs
 from equipoise.experiments.runs.json_files import read_json, write_json
 from equipoise.experiments.tuning.choices import SeedChoice
-from equipoise.experiments.tuning.study import Study, choose_setting
 
 #: What is kept of a scorecard: of test, and of additional test sets.
 TEST = (
@@ -52,9 +50,8 @@ CURVES = ("loss", "tune_accuracy", "tune_nll", "tune_ece", "tune_nll_scaled", "t
 
 def gather(benchmark: str, runs: Path) -> RunGroup:
     """Group the finished runs of a benchmark over all seeds; hyperparameters are chosen on tune among them."""
-    finished = [run for run in find_runs(runs) if run.is_finished()]
-    there = {_asked(run.spec()).identity: run for run in finished}
-    seeds = sorted({run.spec().seed for run in finished})
+    there = finished_runs(runs)
+    seeds = sorted({run.spec().seed for run in there.values()})
     if not seeds:
         raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
     asked: dict[str, Spec] = {}
@@ -63,7 +60,7 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
         for spec in comparison.specs:
             if spec.identity in there and (spec.identity not in asked or spec.method.title):
                 asked[spec.identity] = spec
-        for choice in _choices(comparison, seeds, there):  # comparisons share their baseline
+        for choice in choices_of(comparison, seeds, there):  # comparisons share their baseline
             choices.setdefault((choice.label, choice.seed), choice)
     done = [there[name] for name in asked]
     groups = group_runs(
@@ -74,27 +71,6 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
             f"benchmark {benchmark}: expected one dataset, network and recipe, got {len(groups)}."
         )
     return groups[0]
-
-
-def _asked(spec: Spec) -> Spec:
-    """Give a stored spec as it was asked for: without the digest of its data."""
-    return replace(spec, data=replace(spec.data, digest=None))
-
-
-def _choices(comparison: Any, seeds: Sequence[int], there: dict[str, RunFolder]) -> Iterator[SeedChoice]:
-    runs = {run.name: run for run in there.values()}
-    listed = [
-        there[s.identity].name
-        for s in comparison.specs
-        if s.identity in there and s.method.label in comparison.methods
-    ]
-    for tuned in comparison.tuned:
-        for seed in seeds:
-            study = Study(tuned, replace(comparison.specs[0], seed=seed))
-            tried = [spec.identity for spec in study.ask()]
-            names = [there[name].name if name in there else name for name in tried]
-            if all(name in runs for name in names):
-                yield choose_setting(study, names, runs, listed)
 
 
 def members(group: RunGroup, *, tried: bool = True) -> Iterator[tuple[str, int, RunFolder]]:
