@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from pages.results import FOLDER, benchmarks, difference, effect, is_run, mean, seeds_of, table, unpaired
 
@@ -18,11 +19,52 @@ PAPERS = Path(__file__).resolve().parents[2] / "src" / "equipoise" / "experiment
 MARGIN = 0.005
 
 
+#: Methods that the second edition calls by a shorter name.
+SHORT = {"differentiated_mutual_learning": "diff_dml"}
+
+
+@final
+@dataclass(frozen=True)
+class ClaimOutcome:
+    """What became of a claim in a benchmark of the second edition."""
+
+    paper: str
+    says: str
+    benchmark: str
+    effect: str
+    seeds: str
+    verdict: str
+
+
+@cache
+def all_claims() -> list[dict[str, Any]]:
+    """Return the claims."""
+    found: list[dict[str, Any]] = tomllib.loads((FOLDER / "claims.toml").read_text("utf-8"))["claim"]
+    return found
+
+
 def claim_table() -> list[str]:
     """Write one line per claim and benchmark."""
-    claims = tomllib.loads((FOLDER / "claims.toml").read_text("utf-8"))["claim"]
     heads = ("paper", "claim", "published", "benchmark", "effect here", "seeds", "verdict")
-    return table(heads, [line for claim in claims for line in _lines(claim)])
+    return table(heads, [line for claim in all_claims() for line in _lines(claim)])
+
+
+def second_claims(benchmarks: Sequence[str]) -> list[ClaimOutcome]:
+    """Return what became of every claim whose methods a benchmark of the second edition has.
+
+    Args:
+        benchmarks: Benchmarks that were run.
+    """
+    found = []
+    for claim in all_claims():
+        labels = [claim["method"], claim["versus"], *claim.get("among", ())]
+        named = {key: SHORT.get(claim[key], claim[key]) for key in ("method", "versus")}
+        for benchmark in benchmarks:
+            folder = f"second/{benchmark}"
+            if all(SHORT.get(label, label) in seeds_of(folder) for label in labels):
+                ends = outcome({**claim, **named}, folder)
+                found.append(ClaimOutcome(claim["paper"], claim["says"], benchmark, *ends))
+    return found
 
 
 def _lines(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -52,8 +94,9 @@ def outcome(claim: Mapping[str, Any], benchmark: str) -> tuple[str, str, str]:
     if found is None:
         return "", "", "not yet compared"
     verdict = {"better": "**holds**", "worse": "**fails**: the opposite", "tie": "tie"}[found["verdict"]]
-    if claim.get("want") == "not worse" and found["verdict"] != "worse":
-        verdict = "**holds**" if found["low"] > -MARGIN else "not shown"
+    if claim.get("want") == "not worse":
+        is_small = found["low"] > -MARGIN
+        verdict = "**holds**" if is_small else "not shown" if found["verdict"] != "worse" else verdict
     if found["n_seeds"] == 1:
         verdict += " (one seed)"
     return effect(found) + apart, str(found["n_seeds"]), verdict

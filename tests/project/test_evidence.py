@@ -518,13 +518,25 @@ def test_no_loss_seen_is_not_yet_no_loss(told, monkeypatch):
     claim = {"method": "focal", "versus": "ce", "metric": "accuracy", "want": "not worse"}
     runs = run_rows("ce", 3) + run_rows("focal", 3)
 
-    def verdict(low):
-        row = difference_row(metric="accuracy", verdict="tie", difference=0.0, low=low, high=-low)
+    def verdict(low, high, test="tie"):
+        row = difference_row(metric="accuracy", verdict=test, difference=(low + high) / 2, low=low, high=high)
         told(differences=[row], runs=runs)
         return sys.modules["pages.claims"].outcome(claim, "x")[2]
 
-    assert verdict(-0.002) == "**holds**"
-    assert verdict(-0.012) == "not shown"
+    assert verdict(-0.002, 0.002) == "**holds**"
+    assert verdict(-0.012, 0.012) == "not shown"
+    assert verdict(-0.004, -0.001, "worse") == "**holds**"  # less than the margin of half a point
+    assert verdict(-0.009, -0.001, "worse") == "**fails**: the opposite"
+
+
+def test_claims_are_asked_where_the_second_edition_has_their_methods(pages):
+    from pages import claims, second
+
+    found = claims.second_claims(second.done())
+    about = {(one.says, one.benchmark) for one in found}
+    assert ("Diff-DML is more accurate than cross-entropy", "e2") in about
+    assert ("Diff-DML has a lower ECE than mutual learning", "t1") not in about  # no mutual learning there
+    assert all(one.effect and one.verdict for one in found)
 
 
 def test_methods_that_were_not_paired_are_compared_by_their_means(told):
