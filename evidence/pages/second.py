@@ -436,7 +436,8 @@ def leaderboard() -> str:
         "# Leaderboard",
         "",
         "One row per method and benchmark of the [second edition](second.md). Methods are compared with cross-entropy, "
-        "both after temperature scaling, by the same seeds on the same rows. Click a heading to sort.",
+        "both after temperature scaling, by the same seeds on the same rows. NLLs of one benchmark are comparable "
+        "where the number of rows is the same; differences always are. Click a heading to sort.",
         "",
     ]
     if found:
