@@ -20,7 +20,7 @@ from acting import acting_scores
 from differences import differences
 from pairs import KEYS, Judge, families, paired
 from ranks import ranks, wins
-from run import choices_of, comparisons, finished_runs
+from run import choices_of, comparisons, finished_runs, has_intervals, trials_of
 from tidy import HERE, SECOND, add, folder_of, read, write
 from truth import truth_of, truth_scores
 
@@ -56,11 +56,22 @@ def gather(benchmark: str, runs: Path) -> RunGroup:
         raise SystemExit(f"{runs}: no finished run here. evidence/run.py makes them.")
     asked: dict[str, Spec] = {}
     choices: dict[tuple[str, int], SeedChoice] = {}
+    runs_by_name = {run.name: run for run in there.values()}
     for comparison in comparisons(benchmark, seeds):
+        found = [
+            choice
+            for choice in choices_of(comparison, seeds, there)
+            if choice.index is not None and has_intervals(runs_by_name[choice.runs[choice.index]])
+        ]
+        whole = {name for choice in found for name in choice.runs}
+        trials = trials_of(comparison.tuned) - {*comparison.methods}
         for spec in comparison.specs:
-            if spec.identity in there and (spec.identity not in asked or spec.method.title):
+            run = there.get(spec.identity)
+            if run is None or (spec.method.label in trials and run.name not in whole):
+                continue  # a cell of a tuned method is whole, or it is left out
+            if spec.identity not in asked or spec.method.title:
                 asked[spec.identity] = spec
-        for choice in choices_of(comparison, seeds, there):  # comparisons share their baseline
+        for choice in found:  # comparisons share their baseline
             choices.setdefault((choice.label, choice.seed), choice)
     done = [there[name] for name in asked]
     groups = group_runs(

@@ -36,6 +36,8 @@ from equipoise.experiments.tuning.study import Study, choose_setting
 HERE = Path(__file__).resolve().parent
 SPECS = HERE / "specs"
 BASELINE = "ce"
+#: Settings that are only tried need no intervals.
+TRIAL_RESAMPLES = 1
 
 Failed = dict[str, str]
 
@@ -79,6 +81,12 @@ def finished_runs(folder: Path) -> dict[str, RunFolder]:
     """Return the finished runs of a folder by the identity of what was asked for."""
     found = find_runs(folder) if folder.is_dir() and any(folder.iterdir()) else []
     return {asked(run.spec()).identity: run for run in found if run.is_finished()}
+
+
+def has_intervals(run: RunFolder) -> bool:
+    """Whether a run was scored to be shown, and not only to be chosen among."""
+    scored = run.record("scored") or {}
+    return bool(scored) and scored["settings"]["n_resamples"] > TRIAL_RESAMPLES
 
 
 def asked(spec: Spec) -> Spec:
@@ -126,9 +134,11 @@ def do_trials(todo: Sequence[tuple[ComparisonSpec, Spec]], args: argparse.Namesp
         for comparison, spec in todo
         if spec.identity not in there and spec.method.label in trials_of(comparison.tuned)
     ]
-    return do(
-        left, lambda comparison: ScoringOptions(calibrators=comparison.calibrators, n_resamples=1), args
-    )
+
+    def plain(comparison: ComparisonSpec) -> ScoringOptions:
+        return ScoringOptions(calibrators=comparison.calibrators, n_resamples=TRIAL_RESAMPLES)
+
+    return do(left, plain, args)
 
 
 def do_shown(todo: Sequence[tuple[ComparisonSpec, Spec]], args: argparse.Namespace) -> Failed:
