@@ -24,6 +24,8 @@ from equipoise.evaluate.standard_error import one_run_error
 LEVEL = 0.95
 #: Differences within these are called equivalent: a share of the baseline's NLL, and an amount of ECE.
 NLL_SHARE, ECE_AMOUNT = 0.01, 0.005
+#: Ending of rivals that have the weight decay of cross-entropy: a supplement to the second edition.
+DECAY = "@decay"
 #: Comparisons that share these answer one question, and are corrected for their number together.
 FAMILY = ("question", "split", "calibrator", "versus_calibrator", "metric")
 
@@ -74,6 +76,8 @@ def tuned(benchmark: str) -> frozenset[str]:
 
 
 def _family(benchmark: str, method: str) -> str:
+    if method.endswith(DECAY):
+        return "decay"
     return "tuned" if method in tuned(benchmark) else "papers"
 
 

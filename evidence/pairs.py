@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -107,7 +108,7 @@ def families(group: RunGroup, further: Iterable[str]) -> Iterator[Family]:
     for split in further:
         yield Family("scaled baseline", split, [(scaled, Side(one, "identity")) for one in group.methods])
         yield Family("baseline", split, [(scaled, Side(one, "temperature")) for one in labels])
-    variants = [(one.partition("(")[0], one) for one in labels if is_variant(one, group.methods)]
+    variants = [(base_of(one), one) for one in labels if is_variant(one, group.methods)]
     for calibrator in ("identity", "temperature"):
         yield Family("variant", "test", _sides(group, variants, calibrator))
         yield rival_family(group, calibrator)
@@ -125,8 +126,12 @@ def _sides(group: RunGroup, pairs: Iterable[tuple[str, str]], calibrator: str) -
 
 def is_variant(label: str, labels: Collection[str]) -> bool:
     """Whether a method is another one of these in a setting that is not the paper's, or chosen."""
-    base, bracket, _ = label.partition("(")
-    return bool(bracket) and base in labels
+    return base_of(label) != label and base_of(label) in labels
+
+
+def base_of(label: str) -> str:
+    """Return the name of a method without its setting: ``mbls(margin=3.0)`` and ``mbls@decay`` are ``mbls``."""
+    return re.split(r"[(@]", label, maxsplit=1)[0]
 
 
 def _rivals() -> list[tuple[str, str]]:

@@ -383,6 +383,42 @@ def test_a_cell_of_a_tuned_method_is_all_its_settings(pages):
     assert {spec.seed for spec in cell} == {3}
 
 
+def test_rivals_with_weight_decay_are_a_family_of_their_own(scripts):
+    from differences import differences
+
+    def paired(method, gap):
+        row = {"question": "baseline", "split": "test", "method": method, "calibrator": "temperature"}
+        row |= {"versus": "ce", "versus_calibrator": "temperature", "metric": "nll", "shared_error": None}
+        ends = {"value": 0.5 + gap, "versus_value": 0.5, "low": gap - 0.01, "high": gap + 0.01}
+        return [{**row, **ends, "seed": seed} for seed in (0, 1)]
+
+    rows = [row for one in ("focal", "mbls", "focal@decay") for row in paired(one, 0.0)]
+    found = {row["method"]: row for row in differences("e2", rows)}
+    assert {name: row["family"] for name, row in found.items()} == {
+        "focal": "tuned",
+        "mbls": "tuned",
+        "focal@decay": "decay",
+    }
+    assert found["focal"]["comparisons"] == 2
+    assert found["focal@decay"]["comparisons"] == 1
+
+
+@pytest.mark.parametrize("benchmark", ["e2", "t1", "t2"])
+def test_the_supplement_changes_nothing_but_the_weight_decay(benchmark):
+    def read(part):
+        spec = tomllib.loads((EVIDENCE / "specs" / f"{benchmark}-{part}.toml").read_text("utf-8"))
+        return spec, {one["title"]: one for one in spec.pop("method")}
+
+    (designed, tuned), (spec, decayed) = read("1-tuned"), read("3-decay")
+    assert {**spec, "name": "", "seed": []} == {**designed, "name": "", "seed": []}
+    assert decayed.pop("ce") == tuned.pop("ce")
+    assert {title.removesuffix("@decay") for title in decayed} == tuned.keys() - {"ensemble"}
+    for title, one in decayed.items():
+        before = tuned[title.removesuffix("@decay")]
+        recipe = {**before.get("recipe", {}), "weight_decay": 0.002}
+        assert one == {**before, "title": title, "recipe": recipe}
+
+
 def test_cells_of_auto_have_scores_and_paired_differences(pages):
     import auto_cells
     from submissions import paired_rows, reference_of, shared_draws
