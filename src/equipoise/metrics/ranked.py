@@ -296,7 +296,7 @@ def equal_mass_error(mass: Array, gaps: Array, n_bins: int) -> Array:
 
 
 def error_of_running_sums(position: Array, running: Array, n_bins: int) -> Array:
-    """Return the same error from running sums of mass and gaps, ``(..., m)``.
+    """Return the same error from running sums of mass and gaps, ``(..., m)``; one row of mass may serve all of gaps.
 
     Example:
         >>> float(error_of_running_sums(np.array([1.0, 2.0]), np.array([0.5, 0.0]), 2))
@@ -320,6 +320,6 @@ def error_of_running_sums(position: Array, running: Array, n_bins: int) -> Array
     )
     share = np.divide(cuts - low, high - low, out=np.ones_like(low), where=high > low)
     at_cuts = below + share * (above - below)
-    ends = [np.zeros_like(total), at_cuts, running[..., -1:]]
+    ends = [np.zeros_like(running[..., -1:]), at_cuts, running[..., -1:]]
     result: Array = np.abs(np.diff(np.concatenate(ends, axis=-1), axis=-1)).sum(axis=-1) / total[..., 0]
     return result

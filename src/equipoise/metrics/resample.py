@@ -32,7 +32,9 @@ __all__ = ["Resampler"]
 _WIDE, _CROWDED = 256, 128
 # Cells of classes and bins that are drawn one by one; the sum over all others is close to Gaussian.
 _DRAWN_CELLS = 64
-_BLOCK = 100
+# Numbers in a block of draws. Arrays of this size stay in the processor's cache, and the memory allocator keeps them
+# instead of returning them to the system after every operation.
+_BLOCK = 1 << 15
 # Gamma variates of at least this shape are drawn as cubes of Gaussian ones (Wilson and Hilferty, 1931): mean and
 # variance agree to one part in a thousand.
 _CUBED = 4.0
@@ -121,14 +123,19 @@ class Resampler:
 
     @cached_property
     def _fine(self) -> tuple[Array, Array]:
-        """The sketch of confidence, coarsened to what resampling needs, and the last of each cell of equal width."""
+        """The sketch of confidence, coarsened to what resampling needs, without empty cells.
+
+        The second array holds the last cell up to the end of each cell of equal width; -1 if there is none.
+        """
         sketch = self.state.arrays.sketch
         wide = np.linspace(0, len(sketch), min(_WIDE, len(sketch)), endpoint=False).astype(np.int64)
         mass = np.cumsum(sketch[:, 0])
         crowded = np.searchsorted(mass, mass[-1] * np.arange(1, _CROWDED) / _CROWDED)
         starts = np.union1d(wide, np.minimum(crowded, len(sketch) - 1))
-        coarse: Array = np.add.reduceat(sketch, starts, axis=0)
-        return coarse, np.searchsorted(starts, [*wide[1:], len(sketch)]) - 1
+        coarse = np.add.reduceat(sketch, starts, axis=0)
+        filled = coarse[:, 0] > 0
+        last = np.searchsorted(starts, [*wide[1:], len(sketch)]) - 1
+        return coarse[filled], np.cumsum(filled)[last] - 1
 
     def _fine_bootstrap(self) -> dict[str, Array]:
         """Draw the metrics that need order or neighborhood of confidences.
@@ -141,50 +148,58 @@ class Resampler:
         shares = np.stack([fine[:, 2], np.maximum(fine[:, 0] - fine[:, 2], 0)]) / fine[:, 0].sum()
         # A last digit decides how many random numbers a draw takes, so all draws after it.
         right, wrong = np.round(self.n_rows * shares, 6)
+        confidence = np.float32(fine[:, 1] / fine[:, 0])
 
         def draw(n_draws: int) -> dict[str, Array]:
             drawn_right, drawn_wrong = (_gamma_variates(rng, part, n_draws) for part in (right, wrong))
+            mass = drawn_right + drawn_wrong
             return {
-                **self._fine_errors(drawn_right, drawn_wrong),
+                **self._fine_errors(mass, mass * confidence - drawn_right),
                 "auroc": auroc_of_cells(drawn_right, drawn_wrong),
-                "aurc": aurc_of_cells((drawn_right + drawn_wrong)[:, ::-1], drawn_wrong[:, ::-1]),
+                "aurc": aurc_of_cells(mass[:, ::-1], drawn_wrong[:, ::-1]),
             }
 
-        return self._in_blocks(draw)
+        return self._in_blocks(draw, len(fine))
 
     def _fine_calibrated(self, rng: np.random.Generator) -> dict[str, Array]:
         """Draw the same errors of a model that is right as often as it says."""
         fine, _ = self._fine
         count, confidence = self._counts(fine[:, 0]), np.clip(_ratio(fine[:, 1], fine[:, 0]), 0, 1)
         variance = confidence * (1 - confidence)
+        weight = count[None].astype(np.float32)
         mean, deviation = count * confidence, np.sqrt(count * variance)
         few = np.flatnonzero(variance * self.n_rows / self.state.n_bins < _GAUSSIAN**2)
 
         def draw(n_draws: int) -> dict[str, Array]:
-            right = rng.standard_normal((n_draws, len(fine)))
-            right *= deviation
-            right += mean
-            right[:, few] = rng.binomial(count[few, None], confidence[few, None], (len(few), n_draws)).T
-            return self._fine_errors(right, count - right)
+            gaps = rng.standard_normal((n_draws, len(fine)), dtype=np.float32)
+            gaps *= deviation
+            right = rng.binomial(count[few, None], confidence[few, None], (len(few), n_draws)).T
+            gaps[:, few] = mean[few] - right
+            return self._fine_errors(weight, gaps)
 
-        return self._in_blocks(draw)
+        return self._in_blocks(draw, len(fine))
 
-    def _in_blocks(self, draw: Callable[[int], dict[str, Array]]) -> dict[str, Array]:
-        """Draw a few resamples at a time, so that what is computed from them stays in the processor's cache."""
-        sizes = [min(_BLOCK, self.n_resamples - start) for start in range(0, self.n_resamples, _BLOCK)]
-        blocks = [draw(size) for size in sizes]
+    def _in_blocks(self, draw: Callable[[int], dict[str, Array]], n_cells: int) -> dict[str, Array]:
+        """Draw a few resamples of some cells at a time."""
+        step = max(1, _BLOCK // n_cells)
+        blocks = [draw(min(step, self.n_resamples - start)) for start in range(0, self.n_resamples, step)]
         return {key: np.concatenate([block[key] for block in blocks]) for key in blocks[0]}
 
-    def _fine_errors(self, right: Array, wrong: Array) -> dict[str, Array]:
-        """Return the errors that need order or neighborhood, from cells of confidence, ``(n_resamples, cells)``."""
-        fine, ends = self._fine
-        confidence = _ratio(fine[:, 1], fine[:, 0])
-        mass = right + wrong
-        position = np.cumsum(mass, axis=1)
-        running = np.cumsum(mass * confidence - right, axis=1)
+    def _fine_errors(self, mass: Array, gaps: Array) -> dict[str, Array]:
+        """Return the errors that need order or neighborhood.
+
+        Args:
+            mass: Weight by cell of confidence, ``(n_draws, cells)``, or ``(1, cells)`` if all draws have the same.
+            gaps: Sums of confidence minus correctness, ``(n_draws, cells)``.
+        """
+        _, ends = self._fine
+        position, running = np.cumsum(mass, axis=1), np.cumsum(gaps, axis=1)
         total = position[:, -1]
-        residuals = np.diff(running[:, ends], axis=1, prepend=0.0) * (len(ends) / total[:, None])
-        spectra = dct(residuals.astype(np.float32), norm="ortho")
+        first = int(np.searchsorted(ends, 0))
+        residuals = np.zeros((len(running), len(ends)), np.float32)
+        residuals[:, first:] = np.diff(running[:, ends[first:]], axis=1, prepend=0.0)
+        residuals *= len(ends) / total[:, None]
+        spectra = dct(residuals, norm="ortho")
         return {
             "ks": np.maximum(running.max(axis=1), -running.min(axis=1)) / total,
             "ada_ece": error_of_running_sums(position, running, self.state.n_bins),
@@ -216,7 +231,9 @@ class Resampler:
         drawn, summed = order[:_DRAWN_CELLS], order[_DRAWN_CELLS:]
         mean, deviation_of_rest = self._class_moments(weight[summed], gap[summed], spread[summed])
         rest = mean + deviation_of_rest * rng.standard_normal((2, self.n_resamples))
-        absolute, squared = self._class_draws(rng, weight[drawn], gap[drawn], spread[drawn]) + rest
+        parts = weight[drawn], gap[drawn], spread[drawn]
+        found = self._in_blocks(lambda n_draws: _class_draws(rng, *parts, n_draws), len(drawn))
+        absolute, squared = found["absolute"] + rest[0], found["squared"] + rest[1]
         if copies == 1:
             certain = erf(_ratio(np.abs(gap) * weight, np.sqrt(2) * deviation))
             shared = np.sqrt(0.5) * rng.standard_normal(self.n_resamples)
@@ -226,17 +243,6 @@ class Resampler:
             "classwise_ece": copies * np.maximum(absolute, 0) / (self.n_rows * self.state.n_classes),
             "brier_calibration": copies * np.maximum(squared, 0) / self.n_rows,
         }
-
-    def _class_draws(self, rng: np.random.Generator, weight: Array, gap: Array, spread: Array) -> Array:
-        """Draw sums over some bins: of absolute gaps, and of squared gaps by the rows that caused them, ``(2, n)``."""
-        weight, gap, spread = (part[:, None] for part in (weight, gap, spread))
-        shape = (len(weight), self.n_resamples)
-        count = np.maximum(weight + np.sqrt(weight) * rng.standard_normal(shape), 0)
-        noise = spread * rng.standard_normal(shape)
-        gaps = count * gap + np.sqrt(count) * noise
-        # (count * gap + sqrt(count) * noise)^2 / count, multiplied out; an empty bin has no noise.
-        squares = 2 * gaps * gap - count * gap**2 - noise**2 * np.expm1(-weight)
-        return np.stack([np.abs(gaps).sum(axis=0), squares.sum(axis=0)])
 
     @staticmethod
     @np.errstate(under="ignore")
@@ -270,11 +276,26 @@ def _refinement(brier: Array, calibration: Array) -> Array:
     return result
 
 
+def _class_draws(
+    rng: np.random.Generator, weight: Array, gap: Array, spread: Array, n_draws: int
+) -> dict[str, Array]:
+    """Draw sums over some bins: of absolute gaps, and of squared gaps by the rows that caused them, ``(n_draws,)``."""
+    shape = (n_draws, len(weight))
+    count = np.maximum(weight + np.sqrt(weight) * rng.standard_normal(shape), 0)
+    noise = spread * rng.standard_normal(shape)
+    gaps = count * gap + np.sqrt(count) * noise
+    # (count * gap + sqrt(count) * noise)^2 / count, multiplied out; an empty bin has no noise.
+    noise *= noise
+    squared = np.einsum("nm,m->n", gaps, 2 * gap) - np.einsum("nm,m->n", count, gap**2)
+    squared -= np.einsum("nm,m->n", noise, np.expm1(-weight))
+    return {"absolute": np.abs(gaps).sum(axis=1), "squared": squared}
+
+
 def _gamma_variates(rng: np.random.Generator, shape: Array, n_draws: int) -> Array:
     """Draw gamma variates of some shapes ``(m,)``, ``(n_draws, m)``; a shape of zero gives zero."""
     few = np.flatnonzero((shape > 0) & (shape < _CUBED))
     large = np.where(shape < _CUBED, np.inf, shape)
-    root = rng.standard_normal((n_draws, len(shape)))
+    root = rng.standard_normal((n_draws, len(shape)), dtype=np.float32)
     root *= large ** (-1 / 6) / 3
     root += np.where(shape < _CUBED, 0.0, np.cbrt(shape) * (1 - 1 / (9 * large)))
     drawn: Array = np.square(root)

@@ -12,7 +12,6 @@ from equipoise.metrics.inputs import TopLabel, top_label
 
 __all__ = ["RiskCoverage", "area_under_risk_coverage", "risk_coverage"]
 
-_TINY = float(np.finfo(np.float64).tiny)
 # From here on, the first three terms of the series of a harmonic number are exact to 1e-12.
 _SMALL = 16.0
 
@@ -76,12 +75,12 @@ def aurc_of_cells(mass: Array, wrong: Array) -> Array:
         >>> float(aurc_of_cells(np.array([1.0, 1.0]), np.array([0.0, 1.0])))
         0.25
     """
-    end = np.cumsum(mass, axis=-1)
-    rate = wrong / np.maximum(mass, _TINY)
+    end, missed = np.cumsum(mass, axis=-1), np.cumsum(wrong, axis=-1)
+    rate = np.divide(wrong, mass, out=np.zeros_like(mass), where=mass > 0)
     # The first cell starts at no rows, where its factor is zero whatever the harmonic number.
-    factor = np.cumsum(wrong, axis=-1) - wrong - (end - mass) * rate
-    harmonic = np.diff(_harmonic(end), axis=-1, prepend=0.0)
-    area = wrong.sum(axis=-1) + np.einsum("...i,...i->...", factor, harmonic)
+    factor = (missed - wrong - (end - mass) * rate)[..., 1:]
+    harmonic = _harmonic(end)
+    area = missed[..., -1] + np.einsum("...i,...i->...", factor, harmonic[..., 1:] - harmonic[..., :-1])
     result: Array = area / end[..., -1]
     return result
 
