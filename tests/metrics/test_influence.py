@@ -1,5 +1,7 @@
 """Scores of acting on a confidence: values, influences, intervals and paired differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,7 +109,7 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(key):
         # So much more weight that it can be seen, and so little that the score stays linear.
         mass = cells.mass.copy()
         mass[place] += 1.0
-        changed = influence_table(cells._replace(mass=mass)).values[key]
+        changed = influence_table(replace(cells, mass=mass)).values[key]
         expected = entry.wrong[place] / 4001
         assert changed - table.values[key] == pytest.approx(
             expected, abs=0.05 * np.abs(entry.wrong).max() / 4001
@@ -123,7 +125,7 @@ def test_influence_of_tied_rows_is_the_derivative_too(key):
     for place in range(len(cells.mass)):
         mass = cells.mass.copy()
         mass[place] += 1.0
-        changed = influence_table(cells._replace(mass=mass)).values[key]
+        changed = influence_table(replace(cells, mass=mass)).values[key]
         assert 4001 * (changed - table.values[key]) == pytest.approx(
             table.entries[key].wrong[place], abs=0.01
         )

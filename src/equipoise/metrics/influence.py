@@ -138,9 +138,8 @@ class InfluenceTable(NamedTuple):
     def _coverage_interval(self, n_rows: float, z: float) -> Interval:
         """Return the largest coverages at which the risk is clearly, or not clearly not, at most the limit."""
         cells, r = self.cells, _RISK
-        mass, wrong, local = cells.mass[::-1], cells.wrong[::-1], 1 - self.rate[::-1]
-        accepted = np.cumsum(mass)
-        share, risk = accepted / accepted[-1], np.cumsum(wrong) / accepted
+        accepted, local = cells.accepted, 1 - self.rate[::-1]
+        share, risk = accepted / accepted[-1], cells.mistakes / accepted
         variance = ((r * (1 - 2 * local) + local**2) / share - (r - local) ** 2) / n_rows
         half = z * np.sqrt(np.maximum(variance, r * (1 - r) / (share * n_rows)))
         value = self.entries["coverage_at_5"].value
@@ -167,7 +166,7 @@ class InfluenceTable(NamedTuple):
 
     def _local_risk(self, coverage: float) -> float:
         """Return the isotonic error rate of the row at which so many are accepted."""
-        accepted = np.cumsum(self.cells.mass[::-1])
+        accepted = self.cells.accepted
         place = int(np.searchsorted(accepted, coverage * accepted[-1] * (1 - 1e-12)))
         return float(1 - self.rate[::-1][min(place, len(accepted) - 1)])
 
@@ -194,17 +193,17 @@ def influence_table(cells: ConfidenceCells) -> InfluenceTable:
 
 def _areas(cells: ConfidenceCells) -> dict[str, _Entry]:
     mass, wrong = cells.mass[::-1], cells.wrong[::-1]
-    total = float(mass.sum())
+    total = float(cells.accepted[-1])
     # Share of more confident rows, and of wrong ones among them; rows of equal confidence count half.
-    above = (np.cumsum(mass) - mass / 2) / total
-    missed = (np.cumsum(wrong) - wrong / 2) / total
-    error = float(wrong.sum()) / total
+    above = (cells.accepted - mass / 2) / total
+    missed = (cells.mistakes - wrong / 2) / total
+    n_wrong = float(cells.mistakes[-1])
+    error = n_wrong / total
     augrc = float(augrc_of_cells(mass, wrong))
     area = float(aurc_of_cells(mass, wrong))
-    right_rows = mass.sum() - wrong.sum()
-    least = float(aurc_of_cells(np.array([right_rows, wrong.sum()]), np.array([0.0, wrong.sum()])))
+    least = float(aurc_of_cells(np.array([total - n_wrong, n_wrong]), np.array([0.0, n_wrong])))
     slope = math.log1p(-error) if error < 1 else 0.0
-    by_mass, by_wrong = _area_slopes(mass / total, wrong / total)
+    by_mass, by_wrong = _area_slopes(cells)
     common = by_mass - area
     eaurc = _Entry(
         max(0.0, area - least),
@@ -218,14 +217,15 @@ def _areas(cells: ConfidenceCells) -> dict[str, _Entry]:
     }
 
 
-def _area_slopes(mass: Array, wrong: Array) -> tuple[Array, Array]:
+def _area_slopes(cells: ConfidenceCells) -> tuple[Array, Array]:
     """Return the derivatives of AURC by the mass and by the mistakes of every cell, most confident first.
 
     The area is the sum of ``wrong + (before - start * rate) * log(end / start)`` over cells, within which mistakes come
     evenly.
     """
-    end, rate = np.cumsum(mass), wrong / mass
-    start, before = end - mass, np.cumsum(wrong) - wrong
+    total = cells.accepted[-1]
+    mass, wrong, end = cells.mass[::-1] / total, cells.wrong[::-1] / total, cells.accepted / total
+    rate, start, before = wrong / mass, end - mass, cells.mistakes / total - wrong
     start[0] = 0.0
     stretch = np.zeros(len(mass))
     stretch[1:] = np.log1p(mass[1:] / start[1:])
@@ -241,7 +241,7 @@ def _area_slopes(mass: Array, wrong: Array) -> tuple[Array, Array]:
 
 def _points(cells: ConfidenceCells, rate: Array) -> dict[str, _Entry]:
     mass, wrong = cells.mass[::-1], cells.wrong[::-1]
-    accepted, mistakes = np.cumsum(mass), np.cumsum(wrong)
+    accepted, mistakes = cells.accepted, cells.mistakes
     total = float(accepted[-1])
 
     def risk(coverage: float) -> tuple[float, Array, Array]:

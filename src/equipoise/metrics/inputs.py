@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -68,7 +68,9 @@ def check_bandwidth(bandwidth: float, *, where: str) -> None:
         )
 
 
-class ConfidenceCells(NamedTuple):
+@final
+@dataclass(frozen=True, eq=False)
+class ConfidenceCells:
     """Rows of equal confidence together, in ascending order of confidence.
 
     Attributes:
@@ -81,10 +83,20 @@ class ConfidenceCells(NamedTuple):
     mass: Array
     right: Array
 
-    @property
+    @cached_property
     def wrong(self) -> Array:
         """Weight of the rows that are wrong."""
         return self.mass - self.right
+
+    @cached_property
+    def accepted(self) -> Array:
+        """Weight of the rows that are at least so confident, in descending order of confidence ``(m,)``."""
+        return np.cumsum(self.mass[::-1])
+
+    @cached_property
+    def mistakes(self) -> Array:
+        """Weight of the wrong ones among them, in the same order."""
+        return np.cumsum(self.wrong[::-1])
 
 
 @final
