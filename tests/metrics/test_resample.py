@@ -7,7 +7,7 @@ from equipoise import Predictions
 from equipoise.core.choices import ScoreSettings
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.inputs import top_label
-from equipoise.metrics.ranked import equal_mass_error
+from equipoise.metrics.ranked import equal_mass_error, error_of_running_sums
 from equipoise.metrics.resample import Resampler, _gamma_variates
 from equipoise.metrics.values import row_metrics, state_metrics
 from helpers.metric_samples import draw
@@ -112,6 +112,29 @@ def test_gamma_variates_have_the_moments_of_their_shape():
     np.testing.assert_allclose(drawn.var(axis=0), shape, rtol=0.02)
     skewness = ((drawn - shape) ** 3).mean(axis=0)[2:] / shape[2:] ** 1.5
     np.testing.assert_allclose(skewness, 2 / np.sqrt(shape[2:]), atol=0.07)
+
+
+def test_draws_in_single_precision_resolve_a_billion_rows():
+    probs, labels = draw(15_000, 5)
+    small = CalibrationState.of(Predictions(probs=probs, labels=labels))
+    large = CalibrationState.from_state_dict(small.state_dict())
+    for _ in range(16):
+        large.merge(CalibrationState.from_state_dict(large.state_dict()))
+    assert large.n_samples == 15_000 * 2**16
+    few, many = (Resampler(state, ScoreSettings(n_resamples=2000, seed=0)) for state in (small, large))
+    drawn, fine = few.bootstrap(), many.bootstrap()
+    for key in ("auroc", "aurc", "brier", "accuracy"):
+        assert drawn[key].std() / fine[key].std() == pytest.approx(2**8, rel=0.08), key
+    drawn, fine = few.calibrated(), many.calibrated()
+    for key in ("ks", "ada_ece", "ece"):
+        assert drawn[key].mean() / fine[key].mean() == pytest.approx(2**8, rel=0.08), key
+
+
+def test_one_row_of_mass_serves_all_rows_of_gaps():
+    rng = np.random.default_rng(0)
+    position, running = np.cumsum(rng.random(40))[None], np.cumsum(rng.normal(size=(6, 40)), axis=1)
+    same = error_of_running_sums(np.repeat(position, 6, axis=0), running, 15)
+    np.testing.assert_allclose(error_of_running_sums(position, running, 15), same)
 
 
 def test_crowded_confidences_keep_their_order():
