@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy.stats import chi2, norm, t
+from scipy.special import chdtri, ndtri, stdtrit
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -378,7 +378,7 @@ def _shown_shift(ratio: Array, weights: Array, n_source: float, n_classes: int) 
     """
     n_rows = _effective(weights)
     statistic = 2 * n_rows * float(np.average(np.log(ratio), weights=weights)) / (1 + n_rows / n_source)
-    limit = float(chi2.isf(_NO_SHIFT_LEVEL, n_classes - 1))
+    limit = float(chdtri(n_classes - 1, _NO_SHIFT_LEVEL))
     return 0.0 if statistic <= limit else 1.0 - (limit / statistic) ** 2
 
 
@@ -418,7 +418,7 @@ def _corrected(probs: Array, weights: Array, labeled: _Labeled, start: Array) ->
     noise = (mixed**4 * (labeled.shares.T @ rest**4 - variance**2) / n_labeled**3).sum(axis=0)
     noise += (share @ (new_psi - estimate) ** 4 - spread**2) / n_rows**3
     freedom = np.maximum(2 * total**2 / np.maximum(noise, 1e-300), _FEWEST_FREEDOM)
-    quantile = t.ppf(0.975, freedom) ** 2
+    quantile = stdtrit(freedom, 0.975) ** 2
     # At a frequency v the variance is c0 + c1 v + c2 v^2, with the other classes in their estimated proportions.
     others = mixed * (1 - np.eye(len(old)))
     others /= others.sum(axis=0)
@@ -473,7 +473,7 @@ def _check_against_labels(probs: Array, predictions: Predictions) -> None:
     # Estimated frequencies follow the rows, which only makes gaps smaller.
     score = np.abs(gap) / np.maximum(error, 1e-12)
     worst = int(score.argmax())
-    if score[worst] > norm.isf(_LEVEL / 2 / len(score)):
+    if score[worst] > -ndtri(_LEVEL / 2 / len(score)):
         total = weights.sum()
         raise DataError(
             f"PriorShift.fit_unlabeled: labels contradict the adapted probabilities: class {worst} is "

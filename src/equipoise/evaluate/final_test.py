@@ -8,7 +8,7 @@ from math import nan
 from typing import Any, final
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.fit_warnings import mean_and_error
@@ -285,7 +285,7 @@ def _gain_test(finalist: Candidate, before: Array, after: Array, weights: Array,
     used = int((weights > 0).sum())
     gain, error = mean_and_error(before - after, weights)
     error *= float(np.sqrt(used / (used - 1)))
-    reach = float(student.ppf(level, used - 1)) * error
+    reach = float(stdtrit(used - 1, level)) * error
     return GainTest(
         finalist=finalist,
         n_rows=len(before),
@@ -293,7 +293,7 @@ def _gain_test(finalist: Candidate, before: Array, after: Array, weights: Array,
         baseline_nll=mean_and_error(before, weights)[0],
         gain=gain,
         interval=(gain - reach, gain + reach),
-        p_value=float(student.sf(gain / error, used - 1)) if error else float(gain <= 0),
+        p_value=float(stdtr(used - 1, -gain / error)) if error else float(gain <= 0),
         needed=0.0,
     )
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.special import expit, logit, ndtr, ndtri
 
 from equipoise.core.arrays import Array
 from equipoise.evaluate.chance import holm
@@ -117,7 +116,7 @@ def _tested(
         _rates(one[kept]) for one in (inside, outside)
     )
     before, now = old_confidence - old_accuracy, confidence - accuracy
-    p_values = holm(2 * norm.sf(np.abs(now - before) / np.sqrt(variance + old_variance)))
+    p_values = holm(2 * ndtr(-np.abs(now - before) / np.sqrt(variance + old_variance)))
     order = np.argsort(-np.abs(now - before))
     return tuple(
         Part(
@@ -228,7 +227,7 @@ def refit_gain(
     if_right, if_wrong = (np.log(expit(sign * fresh)) - np.log(expit(sign * odds)) for sign in (1, -1))
     gain = float((right @ if_right + wrong @ if_wrong) / n)
     variance = float((right @ if_right**2 + wrong @ if_wrong**2) / n) - gain**2
-    margin = float(norm.ppf((1 + level) / 2)) * (max(variance, 0.0) / n) ** 0.5
+    margin = float(ndtri((1 + level) / 2)) * (max(variance, 0.0) / n) ** 0.5
     loss = -float((right @ np.log(expit(odds)) + wrong @ np.log(expit(-odds))) / n)
     return Refit(
         first=names[start],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
 
 from equipoise.calibrators import Calibrator
 from equipoise.core.choices import ScoreSettings
@@ -18,10 +17,14 @@ from equipoise.evaluate.scoring import score_state
 from equipoise.experiments.runs.folder import RunFolder
 from equipoise.experiments.runs.json_files import NUMBER, check_content, read_json
 from equipoise.experiments.runs.scores import RunScores, pack_draws, unpack_draws
-from equipoise.experiments.specs.scoring import ScoringOptions
 from equipoise.metrics.clusters import sums_of_images
 from equipoise.metrics.row_draws import ResamplePlan, RowDraws, draw_units, group_clusters, shared_metrics
-from equipoise.training import BatchLike, DenseScores, score_dense
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from equipoise.experiments.specs.scoring import ScoringOptions
+    from equipoise.training import BatchLike, DenseScores
 
 __all__ = [
     "DENSE",
@@ -72,6 +75,8 @@ def predict_dense(
         near boundaries between classes and of the others, resamples of images, and intersections over unions with
         intervals from them.
     """
+    from equipoise.training import score_dense  # with torch, which tables of finished runs do without
+
     found = score_dense(
         network,
         batches,
