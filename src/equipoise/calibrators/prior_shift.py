@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy.special import chdtri, ndtri, stdtrit
+from scipy.special import expit, logit
+from scipy.stats import chi2, norm
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -28,8 +29,12 @@ _MOST_STEPS = 5000
 _LEVEL = 0.001
 # Frequencies stay as they were unless a likelihood-ratio test at this level shows that they changed.
 _NO_SHIFT_LEVEL = 0.05
-# Student's t has at least so many degrees of freedom.
-_FEWEST_FREEDOM = 3.0
+# Each end of an interval leaves out so much.
+_TAIL = 0.025
+# Changes of log-odds that are looked at, and how often a range is halved to find a value in it.
+_MOST_TILT, _N_TILTS, _HALVINGS = 40.0, 25, 40
+# Every row can be of every class, with so much probability.
+_LEAST_SHARE = 1e-12
 # Intervals were simulated with so many reference rows of every class.
 _FEW_ROWS = 40
 _EXACT = (
@@ -396,40 +401,105 @@ def _corrected(probs: Array, weights: Array, labeled: _Labeled, start: Array) ->
     Let :math:`h_k = (p_k / \pi_k) / \sum_j p_j \pi'_j / \pi_j`, the derivative of the log-likelihood at EM's estimate.
     Whatever the calibrator is worth, its mean over new rows is :math:`H \pi'`, where column :math:`y` of :math:`H` is
     the mean over labeled rows of class :math:`y`. So :math:`\psi = H^{-1} h` has the mean :math:`\pi'`, and mean 1 or 0
-    within each class. The interval has all frequencies whose distance from the estimate is at most the quantile times
-    the standard error *that they would have* (as Wilson's interval for a proportion, which it is for a perfect
-    classifier), from the variance of :math:`\psi` within classes, over new and over labeled rows.
+    within each class. The interval has all frequencies whose distance from the estimate is at most the normal quantile
+    times the standard error *that they would have* (as Wilson's interval for a proportion, which it is for a perfect
+    classifier).
     """
-    old, n_labeled, n_rows = labeled.frequencies, labeled.n_rows, _effective(weights)
+    old, n_rows = labeled.frequencies, _effective(weights)
+    # One row more of each class: where EM finds none, the first would count too much.
+    start = (n_rows * start + 1) / (n_rows + len(start))
     new_h, old_h = (one / old / (one @ (start / old))[:, None] for one in (probs, labeled.probs))
     inverse = np.linalg.pinv(labeled.shares.T @ old_h)
-    new_psi, old_psi = new_h @ inverse, old_h @ inverse
-    share = weights / weights.sum()
+    new_psi, share = new_h @ inverse, weights / weights.sum()
     estimate = share @ new_psi
-    rest = old_psi - (labeled.shares > 0)
-    n_labeled = n_labeled[:, None]
-    variance = (
-        (labeled.shares.T @ rest**2) * n_labeled / (n_labeled - 1)
-    )  # of each psi (columns) in each class
-    mixed = _with_mass(np.clip(estimate, 0, 1), n_rows)[:, None]
-    # Student's t, since variances come from few rows where misclassifications are rare.
-    spread = share @ (new_psi - estimate) ** 2
-    total = (mixed**2 * variance / n_labeled).sum(axis=0) + spread / n_rows
-    noise = (mixed**4 * (labeled.shares.T @ rest**4 - variance**2) / n_labeled**3).sum(axis=0)
-    noise += (share @ (new_psi - estimate) ** 4 - spread**2) / n_rows**3
-    freedom = np.maximum(2 * total**2 / np.maximum(noise, 1e-300), _FEWEST_FREEDOM)
-    quantile = stdtrit(freedom, 0.975) ** 2
-    # At a frequency v the variance is c0 + c1 v + c2 v^2, with the other classes in their estimated proportions.
-    others = mixed * (1 - np.eye(len(old)))
-    others /= others.sum(axis=0)
-    own, within = np.diag(variance), (others * variance).sum(axis=0)
-    error = (others**2 * variance / n_labeled).sum(axis=0)
-    c0, c1 = within / n_rows + error, (1 + own - within) / n_rows - 2 * error
-    c2 = own / labeled.n_rows + error - 1 / n_rows
-    lead, middle = 1 - quantile * c2, estimate + quantile * c1 / 2
-    reach = np.sqrt(np.maximum(middle**2 - lead * (estimate**2 - quantile * c0), 0))
-    ends = np.clip((middle + np.array([[-1.0], [1.0]]) * reach) / lead, 0, 1)
-    return np.clip(estimate, 0, 1), ends
+    held, scatter = _scatter(new_h * start, new_psi, share, n_rows, old_h @ inverse, labeled)
+    return np.clip(estimate, 0, 1), _ends(estimate, held, scatter, n_rows)
+
+
+def _scatter(
+    adapted: Array, psi: Array, share: Array, n_rows: float, old_psi: Array, labeled: _Labeled
+) -> tuple[Array, Array]:
+    r"""Return the variance of the estimates from the scatter of :math:`\psi` within classes.
+
+    Labeled rows alone know little about this scatter. If 2 of 50 rows look like another class, 5 could have as well:
+    then the estimate for that class is too large just where its variance is too small. So new rows count, too. They are
+    shared among the classes by their adapted probabilities, whose log-odds for one class are tilted, from rows of this
+    class being rare among the new ones to their being frequent.
+
+    Returns:
+        For each tilt (rows) and class: its share of the new rows, and the variance.
+    """
+    adapted = adapted + _LEAST_SHARE
+    adapted /= adapted.sum(axis=1, keepdims=True)
+    log_odds, share = logit(adapted), share[:, None]
+    few = 0.5 / n_rows
+    middle = _tilt(log_odds, share, np.clip(share[:, 0] @ psi, few, 1 - few))
+    n_labeled = labeled.n_rows[:, None]
+    old_first, old_square = (labeled.shares.T @ old_psi**power for power in (1, 2))
+    held, scatter = [], []
+    for tilt in np.sinh(np.linspace(-1, 1, _N_TILTS) * np.arcsinh(_MOST_TILT)):
+        own = share * expit(log_odds + middle + tilt)
+        others = (share - own) / (1 - adapted)
+        sums = []
+        for values in (
+            np.ones_like(psi),
+            psi,
+            psi**2,
+        ):  # by class that has the rows, and class that is tilted
+            found = adapted.T @ (others * values)
+            np.fill_diagonal(found, (own * values).sum(axis=0))
+            sums.append(found)
+        frequency, first, square = sums
+        count = n_labeled + n_rows * frequency
+        mean = (n_labeled * old_first + n_rows * first) / count
+        variance = (n_labeled * old_square + n_rows * square) / count - mean**2
+        variance = np.maximum(variance, 0) * count / (count - 1)
+        held.append(np.diag(frequency))
+        scatter.append((variance * (frequency / n_rows + frequency**2 / n_labeled)).sum(axis=0))
+    return np.stack(held), np.stack(scatter)
+
+
+def _tilt(log_odds: Array, share: Array, frequency: Array) -> Array:
+    """Return what the log-odds of each class lack to have a frequency."""
+    low, high = np.full(len(frequency), -_MOST_TILT), np.full(len(frequency), _MOST_TILT)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = (share * expit(log_odds + middle)).sum(axis=0) < frequency
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    found: Array = (low + high) / 2
+    return found
+
+
+def _ends(estimate: Array, held: Array, scatter: Array, n_rows: float) -> Array:
+    """Return the lowest and the highest frequency that the estimates allow, ``(2, k)``."""
+    quantile, columns = norm.isf(_TAIL) ** 2, np.arange(len(estimate))
+
+    def allowed(frequency: Array) -> Array:
+        drawn = frequency * (1 - frequency) / n_rows
+        low, high = np.zeros(len(estimate)), np.full(len(estimate), len(held) - 1.0)
+        for _ in range(_HALVINGS):
+            place = (low + high) / 2
+            before = np.minimum(place.astype(np.int64), len(held) - 2)
+            part = place - before
+            own, within = (
+                one[before, columns] * (1 - part) + one[before + 1, columns] * part for one in (held, scatter)
+            )
+            # If so, so much of the difference is expected from the draw of rows, and the rest from scatter.
+            expected = frequency + (estimate - frequency) * drawn / np.maximum(drawn + within, 1e-300)
+            low, high = np.where(own < expected, place, low), np.where(own < expected, high, place)
+        near: Array = (estimate - frequency) ** 2 <= quantile * (drawn + within)
+        return near
+
+    ends = []
+    for bound in (np.zeros(len(estimate)), np.ones(len(estimate))):
+        inside, outside = np.clip(estimate, 0, 1), bound
+        reached = allowed(bound)
+        for _ in range(_HALVINGS):
+            middle = (inside + outside) / 2
+            kept = allowed(middle)
+            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+        ends.append(np.where(reached, bound, inside))
+    return np.stack(ends)
 
 
 def _few_rows(labeled: _Labeled) -> tuple[str, ...]:
