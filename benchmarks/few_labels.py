@@ -5,9 +5,9 @@
 Each file is a population. Labelled rows are drawn from it with replacement, next to 10,000 rows without labels, whose
 mean confidence is drawn from its normal distribution. Printed for n labels: how often the 95% interval of
 `powered_interval` contains the rate, and its mean width relative to the interval of the labels alone. "Accepted" are
-the 70% of rows with the highest confidence. Below, `plan_labels` chooses rows, and `stratified_rate` judges them: rows,
-width that was requested and reached, coverage. The second time, the confidences are calibrated first (isotonic
-regression on the file).
+the 70% of rows with the highest confidence. Below, `plan_labels` chooses rows, and `stratified_interval` judges as many
+repetitions of this draw within its strata: rows, rows of a random sample, width reached and coverage. The second time,
+the confidences are calibrated first (isotonic regression on the file).
 """
 
 import argparse
@@ -22,10 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "evidence"))
 from equipoise import Predictions, read_predictions
 from equipoise.calibrators import IsotonicCalibration
 from equipoise.calibrators.forms import as_claims
-from equipoise.decisions import plan_labels, stratified_rate
-from equipoise.decisions.labelling import _interval, powered_interval
+from equipoise.core.errors import DataError
+from equipoise.decisions import plan_labels
+from equipoise.decisions.labelling import _interval, powered_interval, stratified_interval
 
 SIZES, N_OTHER = (50, 100, 200, 500, 1000), 10_000
+WIDTHS = (0.2, 0.1, 0.05, 0.03)
 
 
 def sources(outputs, answers):
@@ -84,28 +86,30 @@ def print_coverage(name, f, y, repeats):
         print(f"{name[:32]:33}{what:9}{100 * truth:6.1f}%" + "".join(cells), flush=True)
 
 
-def print_plans(name, f, y):
+def print_plans(name, f, y, repeats):
     for what in ("as it is", "calibrated"):
-        rows = Predictions(confidence=f, correct=y.astype(bool), ids=np.arange(len(f)))
+        rows = Predictions(confidence=f)
         if what == "calibrated":
-            claims = IsotonicCalibration()._fit_rows(as_claims(rows), claims=True)(Predictions(confidence=f))
-            rows = Predictions(confidence=claims.confidence, correct=y.astype(bool), ids=np.arange(len(f)))
-        cells = []
-        for width in (0.1, 0.05):
-            widths, hits = [], []
-            for seed in range(100):
-                plan = plan_labels(rows, width=width, seed=seed)
-                chosen = Predictions(
-                    confidence=rows.confidence[plan.rows],
-                    correct=rows.correct[plan.rows],
-                    weights=plan.weight,
-                )
-                found = stratified_rate(chosen, plan.stratum)
-                widths.append(found.high - found.low)
-                hits.append(found.low <= y.mean() <= found.high)
+            labelled = Predictions(confidence=f, correct=y.astype(bool), ids=np.arange(len(f)))
+            rows = IsotonicCalibration()._fit_rows(as_claims(labelled), claims=True)(rows)
+            rows = Predictions(confidence=rows.confidence)
+        cells, order = [], np.argsort(rows.confidence, kind="stable")
+        for width in WIDTHS:
+            try:
+                plan = plan_labels(rows, width=width)
+            except DataError:
+                cells.append(f"{'too few rows':>32}")
+                continue
+            # Rows of equal confidence are in the order of the file, as in the plan.
+            stratum = np.empty(len(f), int)
+            stratum[order] = np.arange(len(f)) * (plan.stratum.max() + 1) // len(f)
+            size, n = np.bincount(stratum), np.bincount(plan.stratum)
+            hits = np.bincount(stratum, y).astype(int)
+            right = np.random.default_rng(2).hypergeometric(hits, size - hits, n, (repeats, len(n)))
+            _, low, high = stratified_interval(right, n, size / len(f))
+            covered = np.mean((low <= y.mean()) & (y.mean() <= high))
             cells.append(
-                f"  {len(plan.rows):5d} (random {plan.n_random:5d}) {width:.2f} {np.mean(widths):.3f}"
-                f" {100 * np.mean(hits):5.1f}%"
+                f"{n.sum():6d} of {plan.n_random:6d} {(high - low).mean():.3f} {100 * covered:5.1f}%"
             )
         print(f"{name[:32]:33}{what:12}" + "".join(cells), flush=True)
 
@@ -120,9 +124,9 @@ def main():
     print("coverage in percent (width relative to labels alone) for n =", *SIZES)
     for name, (f, y) in found.items():
         print_coverage(name, f, y, options.repeats)
-    print("\nplans: rows, rows of a random sample, width requested and reached, coverage")
+    print("\nplans: rows, rows of a random sample, width reached, coverage, for the widths", *WIDTHS)
     for name, (f, y) in found.items():
-        print_plans(name, f, y)
+        print_plans(name, f, y, options.repeats)
 
 
 if __name__ == "__main__":

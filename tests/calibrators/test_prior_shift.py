@@ -122,6 +122,8 @@ def test_labels_that_contradict_the_assumption_are_an_error(before):
     moved = Predictions(logits=rows.logits + np.array([0.0, 2.5, 0.0]), labels=rows.labels)
     with pytest.raises(DataError, match="labels contradict"):
         PriorShift(before=before).fit_unlabeled(moved)
+    with pytest.raises(DataError, match="labels contradict"):
+        PriorShift(before=before).fit_unlabeled(moved, reference=draw(OLD, 1000, 31))
 
 
 def test_classes_without_mass(before):
@@ -169,6 +171,21 @@ def test_intervals_with_reference_rows_cover_even_if_the_calibrator_is_off(prior
         assert np.mean(gains) > -0.001
     else:
         assert np.mean(gains) > 0.05
+
+
+@pytest.mark.parametrize("majority", [0, 1, 2])
+def test_intervals_cover_where_one_class_takes_nearly_all_rows(majority):
+    # Few labeled rows of the majority say how often it looks like another class.
+    priors = np.where(np.arange(3) == majority, 100, 1) / 102
+    covered = []
+    for seed in range(150):
+        reference = confusing(OLD, 150, 3000 + seed)
+        before = TemperatureScaling()._fit_rows(reference)
+        rows = confusing(priors, 500, 7000 + seed)
+        low, high = PriorShift(before=before).fit_unlabeled(rows, reference=reference).interval.T
+        covered.append((low <= priors) & (priors <= high))
+    assert np.mean(covered, axis=0).min() > 0.9
+    assert 0.93 < np.mean(covered) < 0.985
 
 
 def test_reference_rows_of_a_perfect_classifier_give_wilson_intervals():

@@ -30,7 +30,7 @@ def test_days_are_watched_until_a_shift_alarms(tmp_path, capsys):
     assert codes[:5] == [0] * 5
     assert codes[-1] == 1
     out = capsys.readouterr().out
-    assert "No alarm. Most evidence" in out
+    assert "No alarm. Evidence " in out
     assert "ALARM  calibration" in out
     assert "since 2026-03-06" in out or "since 2026-03-05" in out
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
@@ -47,6 +47,7 @@ def test_metrics_for_prometheus(tmp_path, capsys):
     text = metrics.read_text()
     assert 'equipoise_evidence{monitor="calibration"} ' in text
     assert "equipoise_alarms 0\n" in text
+    assert "equipoise_evidence_mean " in text
     assert all(line.startswith("#") or float(line.split()[-1]) >= 0 for line in text.splitlines())
 
 

@@ -5,7 +5,7 @@ from scipy.stats import beta
 from equipoise.core import Predictions
 from equipoise.core.errors import DataError, SplitError
 from equipoise.decisions import plan_labels, powered_rate, stratified_rate
-from equipoise.decisions.labelling import powered_interval
+from equipoise.decisions.labelling import powered_interval, stratified_interval
 
 
 def draw(n, seed, power=1.0):
@@ -101,6 +101,22 @@ def test_plan_gives_intervals_of_the_requested_width():
     assert np.mean(hits) >= 0.9
     with pytest.raises(DataError, match="Ask for a wider interval"):
         plan_labels(draw(100, 1), width=0.01)
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0])
+@pytest.mark.parametrize("width", [0.2, 0.05])
+def test_interval_of_a_plan_covers(power, width):
+    # A short form of benchmarks/few_labels.py: rows of each stratum are drawn again and again.
+    rows = draw(40_000, 6, power)
+    plan = plan_labels(rows, width=width)
+    order = np.argsort(rows.confidence, kind="stable")
+    stratum = np.empty(40_000, int)
+    stratum[order] = np.arange(40_000) // 8000
+    hits, n = np.bincount(stratum, rows.correct).astype(int), np.bincount(plan.stratum)
+    right = np.random.default_rng(7).hypergeometric(hits, 8000 - hits, n, (4000, 5))
+    _, low, high = stratified_interval(right, n, np.full(5, 0.2))
+    truth = rows.correct.mean()
+    assert 0.94 < np.mean((low <= truth) & (truth <= high)) < 0.97
 
 
 def test_strata_need_their_weights():

@@ -42,16 +42,43 @@ def test_wealth_is_the_mean_of_likelihood_ratios():
     assert found.log_wealth == pytest.approx(np.log(1 / 3 + np.mean(at_stake)))
 
 
+def years_with_a_false_alarm(years, days, alpha):
+    """Count the years in which all monitors together ever alarm, and in which each family reaches the limit."""
+    ever, families = 0, {}
+    for seed in range(years):
+        monitor, alarmed, reached = DailyMonitor(alpha=alpha, by=("site",), min_accuracy=0.8), False, set()
+        for number in range(days):
+            found = monitor.watch(
+                rows_of_day(1000 * seed + number, n=60, groups="abcdefghijklmnopqrst"), day=day(number)
+            )
+            alarmed |= bool(found.alarms)
+            reached |= {family for family, value in found.evidence.items() if value >= found.limit}
+        ever += alarmed
+        for family in reached:
+            families[family] = families.get(family, 0) + 1
+    return ever, families
+
+
 def test_false_alarms_are_rare_over_many_days():
-    alarms = {"calibration": 0, "band": 0, "site": 0, "accuracy": 0}
-    for seed in range(40):
-        monitor = DailyMonitor(alpha=0.1, by=("site",), min_accuracy=0.8)
-        for number in range(30):
-            rows = rows_of_day(1000 * seed + number, n=60, groups="abcd")
-            found = monitor.watch(rows, day=day(number))
-        for family, value in found.evidence.items():
-            alarms[family] += value >= 10
-    assert max(alarms.values()) <= binom.ppf(0.999, 40, 0.1)
+    ever, families = years_with_a_false_alarm(25, 30, 0.1)
+    assert max([ever, *families.values()]) <= binom.ppf(0.999, 25, 0.1)
+
+
+@pytest.mark.simulation
+def test_false_alarms_of_all_monitors_together_over_a_year():
+    # A longer form, without groups of its own choice, is benchmarks/watch.py.
+    ever, families = years_with_a_false_alarm(200, 120, 0.1)
+    assert max([ever, *families.values()]) <= binom.ppf(0.999, 200, 0.1)
+
+
+def test_an_alarm_needs_the_mean_evidence_of_all_families():
+    monitor, found = DailyMonitor(by=("site",)), None
+    for number in range(30):
+        found = monitor.watch(rows_of_day(number, 0.05, groups="ab"), day=day(number))
+        assert found.mean_evidence == pytest.approx(np.mean(list(found.evidence.values())))
+        assert bool(found.alarms) == (found.mean_evidence >= 20)
+        assert all(one.evidence >= 20 for one in found.alarms)
+    assert found.alarms
 
 
 def test_a_shift_is_found_with_its_day_and_group():
@@ -145,6 +172,10 @@ def test_a_rule_is_given_every_day():
     monitor.watch(rows_of_day(0), day="2026-03-01", rule=rule)
     with pytest.raises(DataError, match="Give it every day"):
         monitor.watch(rows_of_day(1), day="2026-03-02")
+    late = DailyMonitor()
+    late.watch(rows_of_day(0), day="2026-03-01")
+    with pytest.raises(DataError, match="Start a new monitor for it"):
+        late.watch(rows_of_day(1), day="2026-03-02", rule=rule)
 
 
 def test_a_change_after_a_long_quiet_time_is_found_as_soon():

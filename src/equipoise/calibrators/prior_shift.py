@@ -32,7 +32,7 @@ _NO_SHIFT_LEVEL = 0.05
 # Each end of an interval leaves out so much.
 _TAIL = 0.025
 # Changes of log-odds that are looked at, and how often a range is halved to find a value in it.
-_MOST_TILT, _N_TILTS, _HALVINGS = 40.0, 25, 40
+_MOST_TILT, _N_TILTS, _HALVINGS = 40.0, 25, 25
 # Every row can be of every class, with so much probability.
 _LEAST_SHARE = 1e-12
 # Intervals were simulated with so many reference rows of every class.
@@ -207,18 +207,21 @@ class PriorShift(Calibrator):
         new = _with_mass(estimate_priors(probs, old, weights), n_rows)
         shift = _shown_shift(probs @ (new / old), weights, n_source, len(old))
         warnings: tuple[str, ...]
+        level = _LEVEL / 2 / len(old)
         if reference is None:
             interval, warnings = _bootstrap(probs, old, weights, n_resamples, seed), (_EXACT,)
+            allowed = _allowed(probs * (new / old), weights, interval, level)
         else:
             corrected, interval = _corrected(probs, weights, labeled, new)
+            _, allowed = _corrected(probs, weights, labeled, new, tail=level)
             # EM has less variance and the correction less bias: the mean of both has a lower log-loss than either.
             new = _with_mass(np.clip((new + corrected) / 2, *interval), n_rows)
             warnings = _few_rows(labeled)
+        if predictions.has_labels:
+            _check_against_labels(predictions, weights, allowed)
         found = _found(
             new, old, "to unlabeled rows", interval=interval, offset=offset, shift=shift, warnings=warnings
         )
-        if predictions.has_labels:
-            _check_against_labels(softmax(log_probs + found.parameters["log_ratio"]), predictions)
         return self._set(found)
 
     def _calibrated(self, predictions: Predictions) -> Array:
@@ -395,7 +398,9 @@ def _bootstrap(probs: Array, old: Array, weights: Array, n_resamples: int, seed:
     return np.quantile(resampled, [0.025, 0.975], axis=1)
 
 
-def _corrected(probs: Array, weights: Array, labeled: _Labeled, start: Array) -> tuple[Array, Array]:
+def _corrected(
+    probs: Array, weights: Array, labeled: _Labeled, start: Array, *, tail: float = _TAIL
+) -> tuple[Array, Array]:
     r"""Correct an estimate by labeled rows, and return it with its interval.
 
     Let :math:`h_k = (p_k / \pi_k) / \sum_j p_j \pi'_j / \pi_j`, the derivative of the log-likelihood at EM's estimate.
@@ -413,7 +418,7 @@ def _corrected(probs: Array, weights: Array, labeled: _Labeled, start: Array) ->
     new_psi, share = new_h @ inverse, weights / weights.sum()
     estimate = share @ new_psi
     held, scatter = _scatter(new_h * start, new_psi, share, n_rows, old_h @ inverse, labeled)
-    return np.clip(estimate, 0, 1), _ends(estimate, held, scatter, n_rows)
+    return np.clip(estimate, 0, 1), _ends(estimate, held, scatter, n_rows, tail)
 
 
 def _scatter(
@@ -470,9 +475,9 @@ def _tilt(log_odds: Array, share: Array, frequency: Array) -> Array:
     return found
 
 
-def _ends(estimate: Array, held: Array, scatter: Array, n_rows: float) -> Array:
+def _ends(estimate: Array, held: Array, scatter: Array, n_rows: float, tail: float) -> Array:
     """Return the lowest and the highest frequency that the estimates allow, ``(2, k)``."""
-    quantile, columns = norm.isf(_TAIL) ** 2, np.arange(len(estimate))
+    quantile, columns = norm.isf(tail) ** 2, np.arange(len(estimate))
 
     def allowed(frequency: Array) -> Array:
         drawn = frequency * (1 - frequency) / n_rows
@@ -534,20 +539,28 @@ def _with_mass(priors: Array, n_rows: float) -> Array:
     return frequencies
 
 
-def _check_against_labels(probs: Array, predictions: Predictions) -> None:
-    """Raise if a class is more or less frequent among labels than adapted probabilities allow by chance."""
-    weights = row_weights(predictions.weights, len(probs))
-    hits = np.equal(predictions.labels[:, None], np.arange(probs.shape[1]))
-    gap = weights @ (hits - probs)
-    error = np.sqrt(weights**2 @ (probs * (1 - probs)))
-    # Estimated frequencies follow the rows, which only makes gaps smaller.
-    score = np.abs(gap) / np.maximum(error, 1e-12)
-    worst = int(score.argmax())
-    if score[worst] > -ndtri(_LEVEL / 2 / len(score)):
-        total = weights.sum()
+def _allowed(adapted: Array, weights: Array, interval: Array, level: float) -> Array:
+    """Return between which ends the shares of labels agree with adapted probabilities, ``(2, k)``."""
+    probs = adapted / adapted.sum(axis=1, keepdims=True)
+    share = weights / weights.sum()
+    expected = share @ probs
+    # Labels differ from frequencies by chance, and estimates of these by what the interval says.
+    error = np.sqrt(
+        share**2 @ (probs * (1 - probs)) + ((interval[1] - interval[0]) / 2 / norm.isf(_TAIL)) ** 2
+    )
+    return np.stack([expected - norm.isf(level) * error, expected + norm.isf(level) * error])
+
+
+def _check_against_labels(predictions: Predictions, weights: Array, allowed: Array) -> None:
+    """Raise if a class is more or less frequent among labels than the estimate allows by chance."""
+    hits = np.equal(predictions.labels[:, None], np.arange(allowed.shape[1]))
+    found = np.average(hits, axis=0, weights=weights)
+    beyond = np.maximum(allowed[0] - found, found - allowed[1])
+    worst = int(beyond.argmax())
+    if beyond[worst] > 0:
+        low, high = 100 * np.clip(allowed[:, worst], 0, 1)
         raise DataError(
             f"PriorShift.fit_unlabeled: labels contradict the adapted probabilities: class {worst} is "
-            f"{100 * weights @ hits[:, worst] / total:.3g}% of the labels, where "
-            f"{100 * weights @ probs[:, worst] / total:.3g}% are expected. More than class frequencies has changed: "
-            "fit a new calibrator on these rows."
+            f"{100 * found[worst]:.3g}% of the labels, where {low:.3g}% to {high:.3g}% are expected. More than class "
+            "frequencies has changed: fit a new calibrator on these rows."
         )

@@ -88,8 +88,8 @@ def command(
 
     STATE is a small .json file that the first day creates. The monitors are about calibration, overall, by band of
     confidence and by group, and if given about the promise of a decision and about accuracy. Looking every day is
-    allowed: over all days together, each kind of monitor raises a false alarm with probability at most --alpha.
-    A day that was added before raises an error, and missing days are named. --alpha, --tolerance, --by and
+    allowed: over all days and monitors together, the probability of a false alarm is at most --alpha.
+    A day that was added before raises an error, and missing days are named. --alpha, --tolerance, --by, --decision and
     --min-accuracy are fixed on the first day.
 
     With --unlabelled and --reference there is no state: confidences, predicted classes and groups are compared with the
@@ -141,6 +141,7 @@ def command(
     monitor.save(state)
     if metrics_out is not None:
         numbers = {
+            "evidence_mean": found.mean_evidence,
             "evidence_limit": found.limit,
             "alarms": len(found.alarms),
             "rows": found.n,

@@ -15,7 +15,15 @@ from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
 
-__all__ = ["LabelPlan", "PoweredRate", "plan_labels", "powered_interval", "powered_rate", "stratified_rate"]
+__all__ = [
+    "LabelPlan",
+    "PoweredRate",
+    "plan_labels",
+    "powered_interval",
+    "powered_rate",
+    "stratified_interval",
+    "stratified_rate",
+]
 
 _N_STRATA = 5
 #: Fewest rows of a stratum to label.
@@ -269,16 +277,38 @@ def stratified_rate(labelled: Predictions, strata: Array, *, level: float = 0.95
             f"{where}: rows of one stratum must have one weight. Use the weights of `plan_labels`."
         )
     right = np.bincount(codes, y)
-    value = float(share @ (right / n))
-    # One more row at the mean rate keeps strata without errors from counting as certain.
-    overall = (right.sum() + 1) / (len(y) + 2)
-    rate = (right + overall) / (n + 1)
-    variance = float(share**2 @ (rate * (1 - rate) / (n - 1)))
-    middle = float(share @ rate)
-    effective = middle * (1 - middle) / variance
-    low, high = map(float, _interval(value, effective, right.sum(), len(y) - right.sum(), level))
+    value, low, high = (float(one) for one in stratified_interval(right, n, share, level=level))
     old_low, old_high = map(float, _interval(value, len(y), right.sum(), len(y) - right.sum(), level))
     return PoweredRate(value, low, high, old_low, old_high, n=len(y), n_unlabelled=0, weight=0.0)
+
+
+def stratified_interval(
+    right: Array, n: Array, share: Array, *, level: float = 0.95
+) -> tuple[Array, Array, Array]:
+    """Return estimate and ends of its interval from counts by stratum, for one sample or several at once.
+
+    The interval is Wilson's for the number of random rows that would have the same variance, or Clopper and Pearson's
+    if fewer than five labels are right, or wrong.
+
+    Args:
+        right: Right rows of each stratum ``(..., s)``.
+        n: Labelled rows of each stratum ``(s,)``.
+        share: Share of each stratum among all rows ``(s,)``.
+        level: Probability with which the interval contains the rate.
+
+    Example:
+        >>> value, low, high = stratified_interval(np.array([30, 48]), np.array([50, 50]), np.array([0.2, 0.8]))
+        >>> round(float(value), 3), bool(low < value < high)
+        (0.888, True)
+    """
+    value = right / n @ share
+    # One more row at the mean rate keeps strata without errors from counting as certain.
+    n_right, total = right.sum(axis=-1), n.sum()
+    rate = (right + ((n_right + 1) / (total + 2))[..., None]) / (n + 1)
+    variance = rate * (1 - rate) / (n - 1) @ share**2
+    middle = rate @ share
+    low, high = _interval(value, middle * (1 - middle) / variance, n_right, total - n_right, level)
+    return value, low, high
 
 
 def _interval(

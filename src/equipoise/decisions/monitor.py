@@ -9,7 +9,7 @@ which has mean one if the claim holds. The wealth of a monitor is the mean over 
 :math:`\theta`. Bettors receive :math:`1 / (t (t + 1))` of their capital on day :math:`t`; the rest is set aside. So a
 change after a long quiet time meets fresh capital. By Ville's inequality the wealth ever reaches :math:`1 / \alpha`
 with probability at most :math:`\alpha`, however often it is looked at. Monitors of one family (all bands, all groups)
-are averaged, so that the family as a whole keeps :math:`\alpha`.
+are averaged, and so are the families, so that all of them together keep :math:`\alpha`.
 
 Reference:
     Ramdas et al. (2023), Game-theoretic statistics and safe anytime-valid inference.
@@ -93,7 +93,7 @@ class Evidence:
 @final
 @dataclass(frozen=True)
 class Alarm:
-    """A family of monitors whose evidence reached the limit.
+    """A family of monitors whose evidence is above the limit.
 
     Attributes:
         family: ``"calibration"``, ``"band"``, a column of groups, ``"promise"`` or ``"accuracy"``.
@@ -132,14 +132,16 @@ class WatchedDay:
         n: Rows of this day.
         missed: Days without rows since the last one.
         evidence: Wealth of every family after this day.
-        limit: Wealth at which a family alarms.
-        alarms: Families that have reached the limit.
+        mean_evidence: Mean of these.
+        limit: Mean wealth from which on there is an alarm.
+        alarms: At an alarm, the families above the limit.
     """
 
     day: str
     n: int
     missed: tuple[str, ...]
     evidence: Mapping[str, float]
+    mean_evidence: float
     limit: float
     alarms: tuple[Alarm, ...]
 
@@ -161,7 +163,8 @@ class WatchedDay:
         else:
             most = max(self.evidence, key=lambda name: self.evidence[name])
             lines.append(
-                f"No alarm. Most evidence: {most}, {self.evidence[most]:.3g}; the limit is {self.limit:.4g}."
+                f"No alarm. Evidence {self.mean_evidence:.3g}, the limit is {self.limit:.4g}; most of it: {most}, "
+                f"{self.evidence[most]:.3g}."
             )
         return "\n".join(lines)
 
@@ -171,10 +174,10 @@ class WatchedDay:
 class DailyMonitor:
     """Monitors of calibration, of the promise of a rule and of accuracy, continued day after day.
 
-    Over the whole future, a family alarms with probability at most ``alpha`` if its claim holds.
+    If all claims hold, there is ever an alarm with probability at most ``alpha``, over all days and monitors together.
 
     Args:
-        alpha: Probability of a false alarm of each family, over all days together.
+        alpha: Probability of a false alarm, over all days and monitors together.
         tolerance: Deviation of frequencies from confidences that is no reason for an alarm.
         by: Columns of groups to watch one by one.
         min_accuracy: Accuracy that is claimed; None does not watch it.
@@ -221,8 +224,8 @@ class DailyMonitor:
             rule: A certified rule whose promise is watched too; the same every day.
 
         Raises:
-            DataError: If the day or some of these rows were added before, groups are missing, or the rule of the first
-                day is missing.
+            DataError: If the day or some of these rows were added before, groups are missing, or the rule is not that
+                of the first day.
         """
         missed = self._check_day(predictions, day)
         rows = RowIdentity()
@@ -235,6 +238,11 @@ class DailyMonitor:
         if rule is None and "promise" in self.evidence:
             raise DataError(
                 "DailyMonitor.watch: expected the rule of the first day, got none. Give it every day (--decision)."
+            )
+        if rule is not None and self.days and "promise" not in self.evidence:
+            # Evidence of a family that comes later could not be averaged with that of the others.
+            raise DataError(
+                "DailyMonitor.watch: expected no rule, as on the first day, got one. Start a new monitor for it."
             )
         if predictions.weights is not None:
             raise DataError(
@@ -334,21 +342,19 @@ class DailyMonitor:
 
     def _result(self, day: str, n: int, missed: tuple[str, ...]) -> WatchedDay:
         limit = 1 / self.alpha
-        wealth, alarms = {}, []
-        for family, members in self.evidence.items():
-            logs = {name: one.log_wealth for name, one in members.items()}
-            mean = float(np.exp(min(_log_mean(members), 700.0)))
-            wealth[family] = mean
-            if mean >= limit:
-                worst = max(logs, key=lambda name: logs[name])
-                one = members[worst]
-                rows = max(one.n, 1)
-                alarms.append(
-                    Alarm(
-                        family, worst, mean, one.since or day, one.claimed / rows, one.observed / rows, one.n
-                    )
-                )
-        return WatchedDay(day, n, missed, wealth, limit, tuple(alarms))
+        wealth = {
+            family: float(np.exp(min(_log_mean(members), 700.0))) for family, members in self.evidence.items()
+        }
+        mean = sum(wealth.values()) / len(wealth)
+        alarms = []
+        for family, members in self.evidence.items() if mean >= limit else ():
+            worst = max(members, key=lambda name: members[name].log_wealth)
+            one = members[worst]
+            rows = max(one.n, 1)
+            rates = one.claimed / rows, one.observed / rows
+            if wealth[family] >= limit:
+                alarms.append(Alarm(family, worst, wealth[family], one.since or day, *rates, one.n))
+        return WatchedDay(day, n, missed, wealth, mean, limit, tuple(alarms))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the monitor as JSON with a checksum."""
