@@ -51,6 +51,16 @@ def test_metrics_for_prometheus(tmp_path, capsys):
     assert all(line.startswith("#") or float(line.split()[-1]) >= 0 for line in text.splitlines())
 
 
+def test_missed_days_are_reported_even_if_quiet(tmp_path, capsys):
+    state = str(tmp_path / "state.json")
+    for day in (1, 4):
+        rows = write_day(tmp_path / f"{day}.csv", day)
+        assert run(["watch", state, rows, "--day", f"2026-03-0{day}", "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "Warning: no rows for 2 days: 2026-03-02, 2026-03-03.\n"
+
+
 def test_settings_of_the_first_day_stay(tmp_path, capsys):
     state = str(tmp_path / "state.json")
     assert (

@@ -43,7 +43,8 @@ class _Percent(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         except ValueError:
             self.fail(f"{value!r} must be a share such as 5% or 0.05.", param, ctx)
         if not 0 <= number <= 1:
-            self.fail(f"{value!r} must be from 0 to 1; for percent write {value}%.", param, ctx)
+            hint = "" if value.strip().endswith("%") else f"; for percent write {value}%"
+            self.fail(f"{value!r} must be from 0 to 1{hint}.", param, ctx)
         return number
 
 

@@ -152,6 +152,8 @@ def command(
         print_json(found.as_dict())
     elif not quiet or found.alarms:
         click.echo(found.describe())
+    elif found.missed:
+        click.echo(found.describe_missed(), err=True)
     return 1 if found.alarms else 0
 
 

@@ -149,12 +149,16 @@ class WatchedDay:
         """Return the fields as plain values, for JSON."""
         return asdict(self)
 
+    def describe_missed(self) -> str:
+        """Return the days without rows in one line."""
+        shown = ", ".join(self.missed[:5]) + (" ..." if len(self.missed) > 5 else "")
+        return f"Warning: no rows for {len(self.missed)} days: {shown}."
+
     def describe(self) -> str:
         """Return the day in a few lines."""
         lines = [f"{self.day}: {self.n:,} rows."]
         if self.missed:
-            shown = ", ".join(self.missed[:5]) + (" ..." if len(self.missed) > 5 else "")
-            lines.append(f"Warning: no rows for {len(self.missed)} days: {shown}.")
+            lines.append(self.describe_missed())
         if self.alarms:
             lines += [f"ALARM  {one}." for one in self.alarms]
             lines.append(

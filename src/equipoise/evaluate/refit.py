@@ -226,8 +226,12 @@ def refit_gain(
     # Gains of a row that is right, and of one that is wrong.
     if_right, if_wrong = (np.log(expit(sign * fresh)) - np.log(expit(sign * odds)) for sign in (1, -1))
     gain = float((right @ if_right + wrong @ if_wrong) / n)
-    variance = float((right @ if_right**2 + wrong @ if_wrong**2) / n) - gain**2
-    margin = float(ndtri((1 + level) / 2)) * (max(variance, 0.0) / n) ** 0.5
+    # Where few rows are wrong, their number decides the gain and its variance: also look at what is expected of both.
+    is_right = expit(fresh)
+    margin = float(norm.ppf((1 + level) / 2)) * max(
+        _standard_error(if_right, if_wrong, *rows)
+        for rows in ((right, wrong), ((right + wrong) * is_right, (right + wrong) * (1 - is_right)))
+    )
     loss = -float((right @ np.log(expit(odds)) + wrong @ np.log(expit(-odds))) / n)
     return Refit(
         first=names[start],
@@ -243,6 +247,13 @@ def refit_gain(
         ece=_ece(expit(odds), right, wrong, judged.n_bins),
         ece_after=_ece(expit(fresh), right, wrong, judged.n_bins),
     )
+
+
+def _standard_error(if_right: Array, if_wrong: Array, right: Array, wrong: Array) -> float:
+    """Return the standard error of the mean of what right and wrong rows gain."""
+    n = float((right + wrong).sum())
+    mean = (right @ if_right + wrong @ if_wrong) / n
+    return float(((right @ (if_right - mean) ** 2 + wrong @ (if_wrong - mean) ** 2) / n / (n - 1)) ** 0.5)
 
 
 def _sketch(states: Sequence[CalibrationState]) -> tuple[Array, Array, Array]:
