@@ -5,6 +5,7 @@ from scipy.stats import binom
 from equipoise.core import Predictions
 from equipoise.core.errors import DataError
 from equipoise.decisions import compare_unlabelled
+from equipoise.decisions.unlabelled import _frequencies
 
 
 def draw(n, seed, a=1.0, groups=None):
@@ -37,3 +38,20 @@ def test_groups_that_changed_are_found():
     assert found.p_values["site"] < 0.01
     with pytest.raises(DataError, match="same columns of groups"):
         compare_unlabelled(draw(50, 1, groups="ab"), draw(50, 2))
+
+
+def test_rare_values_are_joined():
+    # One row of a value that the reference has never: of 200 rows, no evidence at all.
+    old, new = np.repeat(["a", "b"], [600, 400]), np.repeat(["a", "b", "c"], [120, 79, 1])
+    found = _frequencies(new, old)
+    assert found == pytest.approx(_frequencies(np.repeat(["a", "b"], [120, 80]), old))
+    assert found > 0.5
+    assert _frequencies(np.array(["a", "b"]), np.array(["b", "c"])) == 1.0
+    assert _frequencies(np.repeat(["a"], 9), np.repeat(["a"], 9)) == 1.0
+
+
+def test_level_far_in_the_tail_with_rare_groups():
+    # As for a look every day of a year; the long form is benchmarks/watch.py.
+    rng, share, level = np.random.default_rng(0), np.arange(1, 21) / 210, 0.002
+    found = [_frequencies(rng.choice(20, 500, p=share), rng.choice(20, 2000, p=share)) for _ in range(1500)]
+    assert np.count_nonzero(np.array(found) <= level) <= binom.ppf(0.999, 1500, level)

@@ -7,6 +7,7 @@ from equipoise.calibrators import PlattScaling
 from equipoise.core import Predictions
 from equipoise.evaluate import AuditState, find_trend
 from equipoise.evaluate.refit import changed_parts, refit_gain
+from equipoise.metrics.state import CalibrationState
 
 
 def day(seed, *, n=600, shift=0.0, only=None, above=0.0):
@@ -80,6 +81,43 @@ def test_refits_without_a_reason_are_not_advised():
         states = [AuditState.of(day(500 * seed + number)).calibration for number in range(4)]
         advised += refit_gain(states, list("abcd"), 0).is_worthwhile
     assert advised <= 6
+
+
+def refit_coverage(n_fitted, n_judged, shift, power, repeats):
+    """Return how often the interval has the gain on a very large state, and refits are advised that gain nothing."""
+
+    def draw(n):
+        claimed = rng.uniform(0.5, 0.99, n) ** power
+        state = CalibrationState(2)
+        state.update(probs=claimed, labels=(rng.random(n) < claimed - shift).astype(int))
+        return state
+
+    rng = np.random.default_rng([n_fitted, n_judged])
+    many, hits, wrong_advice = draw(400_000), 0, 0
+    for _ in range(repeats):
+        fit = draw(n_fitted)
+        gain = refit_gain([fit, many], ["fit", "judged"], 0).gain
+        found = refit_gain([fit, draw(n_judged)], ["fit", "judged"], 0)
+        hits += found.low <= gain <= found.high
+        wrong_advice += found.is_worthwhile and gain <= 0
+    return hits / repeats, wrong_advice / repeats
+
+
+@pytest.mark.parametrize(("shift", "power"), [(0.0, 0.2), (0.1, 1.0)])
+def test_interval_of_the_gain_covers(shift, power):
+    # With the power 0.2, confidences are about 0.95, and few of 100 rows are wrong.
+    covered, wrong_advice = refit_coverage(500, 100, shift, power, 150)
+    assert covered > 0.9
+    assert wrong_advice < 0.07
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("shift", "power"), [(0.0, 1.0), (0.03, 1.0), (0.1, 1.0), (0.0, 0.2)])
+@pytest.mark.parametrize("n_judged", [100, 300, 1000])
+def test_level_of_the_gain(n_judged, shift, power):
+    covered, wrong_advice = refit_coverage(2000, n_judged, shift, power, 1000)
+    assert 0.93 < covered < 0.995
+    assert wrong_advice < 0.03
 
 
 def test_a_refit_needs_rows_since_the_change():

@@ -15,6 +15,9 @@ from equipoise.core.predictions import Predictions
 
 __all__ = ["ShiftReport", "compare_unlabelled"]
 
+#: Values of which fewer rows are expected in the smaller file are joined.
+_FEWEST_EXPECTED = 10.0
+
 
 @final
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ def compare_unlabelled(
     """Test whether predictions without labels differ from reference predictions.
 
     Confidences are compared by a Kolmogorov-Smirnov test, predicted classes (if known) and every column of groups by
-    chi-squared tests; p-values are corrected for the number of tests (Holm). This is one look at one day: for daily
-    looks, use a smaller level.
+    chi-squared tests in which rare values are joined. P-values are corrected for the number of tests (Holm). This is
+    one look at one day: for daily looks, use a smaller level.
 
     Args:
         predictions: Predictions of today; labels are not used.
@@ -111,12 +114,17 @@ def compare_unlabelled(
 
 def _frequencies(new: Array, old: Array) -> float:
     values, codes = np.unique(np.concatenate([new, old]), return_inverse=True)
-    if len(values) < 2:
-        return 1.0
     counts = np.stack(
         [np.bincount(part, minlength=len(values)) for part in (codes[: len(new)], codes[len(new) :])]
     )
-    return float(chi2_contingency(counts, correction=False).pvalue)
+    counts = counts[:, np.argsort(counts.sum(axis=0), kind="stable")]
+    # Rare values count as one, with the next one if need be: the test's distribution needs some expected rows of each.
+    expected = np.cumsum(counts.sum(axis=0)) * min(len(new), len(old)) / len(codes)
+    rare = int(np.count_nonzero(np.diff(expected, prepend=0) < _FEWEST_EXPECTED))
+    if rare:
+        n_joined = max(rare, int(np.searchsorted(expected, _FEWEST_EXPECTED)) + 1)
+        counts = np.column_stack([counts[:, :n_joined].sum(axis=1), counts[:, n_joined:]])
+    return float(chi2_contingency(counts, correction=False).pvalue) if counts.shape[1] > 1 else 1.0
 
 
 def _holm(p_values: dict[str, float]) -> dict[str, float]:
