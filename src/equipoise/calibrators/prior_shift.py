@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, expit, logit, ndtri
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
@@ -477,7 +476,7 @@ def _tilt(log_odds: Array, share: Array, frequency: Array) -> Array:
 
 def _ends(estimate: Array, held: Array, scatter: Array, n_rows: float, tail: float) -> Array:
     """Return the lowest and the highest frequency that the estimates allow, ``(2, k)``."""
-    quantile, columns = norm.isf(tail) ** 2, np.arange(len(estimate))
+    quantile, columns = ndtri(tail) ** 2, np.arange(len(estimate))
 
     def allowed(frequency: Array) -> Array:
         drawn = frequency * (1 - frequency) / n_rows
@@ -546,9 +545,10 @@ def _allowed(adapted: Array, weights: Array, interval: Array, level: float) -> A
     expected = share @ probs
     # Labels differ from frequencies by chance, and estimates of these by what the interval says.
     error = np.sqrt(
-        share**2 @ (probs * (1 - probs)) + ((interval[1] - interval[0]) / 2 / norm.isf(_TAIL)) ** 2
+        share**2 @ (probs * (1 - probs)) + ((interval[1] - interval[0]) / 2 / ndtri(1 - _TAIL)) ** 2
     )
-    return np.stack([expected - norm.isf(level) * error, expected + norm.isf(level) * error])
+    half = ndtri(1 - level) * error
+    return np.stack([expected - half, expected + half])
 
 
 def _check_against_labels(predictions: Predictions, weights: Array, allowed: Array) -> None:

@@ -228,7 +228,7 @@ def refit_gain(
     gain = float((right @ if_right + wrong @ if_wrong) / n)
     # Where few rows are wrong, their number decides the gain and its variance: also look at what is expected of both.
     is_right = expit(fresh)
-    margin = float(norm.ppf((1 + level) / 2)) * max(
+    margin = float(ndtri((1 + level) / 2)) * max(
         _standard_error(if_right, if_wrong, *rows)
         for rows in ((right, wrong), ((right + wrong) * is_right, (right + wrong) * (1 - is_right)))
     )
