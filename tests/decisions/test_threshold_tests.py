@@ -29,7 +29,7 @@ def test_ranks_ascend_to_the_last_row(n):
     ranks = choose_ranks(n, 0.05, 0.05)
     assert (np.diff(ranks) > 0).all()
     assert ranks[-1] == n
-    assert plan_tests(ranks, n, 0.05, 0.05).allowed.min() >= 0
+    assert plan_tests(ranks, n, 0.05, 0.05).allowed.max() >= 0
 
 
 def test_no_ranks_if_nothing_could_pass():
@@ -44,11 +44,11 @@ def counts_of_all_orders(n):
 
 
 def levels_after(wrong, at, plan):
-    """Return the largest p-value that each later rank may have, after the mistakes at a rank."""
+    """Return the largest p-value that a rank and each later one may have, after more mistakes than allowed."""
     more = np.maximum(wrong - plan.allowed[at] - 1, 0)
     level = plan.levels[at] * plan.decay**more
     level = np.where(level < plan.least_level * (1 - 1e-9), 0.0, level)
-    return np.asarray(level)[..., None] * plan.profile[at + 1 :] * (1 + 1e-12)
+    return np.asarray(level)[..., None] * plan.profile[at:] * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("limit", "risk"), [(0.3, 0.1), (0.4, 0.05), (0.5, 0.2), (0.6, 0.2)])
@@ -62,7 +62,7 @@ def test_every_local_test_keeps_its_level_exactly(limit, risk):
     for at in range(len(plan.ranks)):
         wrong_now = counts[:, plan.ranks[at] - 1]
         passed = wrong_now <= plan.allowed[at]
-        later = (p[:, at + 1 :] <= levels_after(wrong_now, at, plan)).any(axis=1)
+        later = (p[:, at:] <= levels_after(wrong_now, at, plan)).any(axis=1)
         assert probability[passed | later].sum() <= risk * (1 + 1e-9)
     certified = last_certified(counts[:, plan.ranks - 1], plan) >= 0
     assert probability[certified].sum() <= risk * (1 + 1e-9)
@@ -83,7 +83,7 @@ def test_rule_is_the_closed_test_on_all_sets_of_hypotheses():
         def local(chosen, wrong=wrong, p=p):
             a = chosen[0]
             later = levels_after(wrong[a], a, plan)
-            return wrong[a] <= plan.allowed[a] or any(p[j] <= later[j - a - 1] for j in chosen[1:])
+            return wrong[a] <= plan.allowed[a] or any(p[j] <= later[j - a] for j in chosen)
 
         rejected = [j for j in range(m) if all(local(one) for one in sets if j in one)]
         assert max(rejected, default=-1) == found
@@ -103,7 +103,8 @@ def test_levels_do_not_depend_on_the_window_of_the_recursion():
     total = binom.cdf(plan.allowed[0], 60, 0.1)
     more = np.arange(701)
     for wrong in range(plan.allowed[0] + 1, 61):
-        at_200, at_900 = levels_after(wrong, 0, plan)
+        at_60, at_200, at_900 = levels_after(wrong, 0, plan)
+        assert binom.cdf(wrong, 60, 0.1) > at_60
         counts = wrong + np.arange(141)
         hit = binom.cdf(counts[:, None] + more, 900, 0.1) <= at_900
         later = np.where(

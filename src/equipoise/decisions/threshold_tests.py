@@ -6,27 +6,25 @@ wrong, and its p-value is the probability that a binomial count with ``m`` trial
 number ``x(m)``. A failure at rank ``a`` fixes a level ``c(a)``, lower for every further mistake, and later thresholds
 must have a p-value of at most ``c(a) * h(m)``. The last threshold that meets all levels is certified.
 
-Why this is valid. Rows are independent, scores are continuous, and ``e(t)`` is the true error among scores above ``t``.
-Let ``T`` be the strictest threshold at which ``e`` rises above the limit, and ``a`` the number of rows above ``T``.
-Given ``a``, the count ``K(a)`` is binomial at the limit. A broken promise requires the event
+Why this is valid. A threshold is bad if its true error exceeds the limit. Rows are independent. If scores are
+continuous, bad thresholds form open intervals at whose ends the error equals the limit. So inside each interval, and
+between two of them, rows are wrong with the probability of the limit on average (in the last one perhaps more often).
+Fix the numbers of rows in all these pieces.
 
-    ``E(a)``: ``K(a) <= x(a)``, or a later threshold of too large an error passes the level that ``K(a)`` leaves.
+1. Inside a bad interval the error never falls below the limit, so that wrong rows stand higher than right ones:
+   draw for each row whether it is wrong, with the probability of the limit, and a random place; moving wrong rows up
+   and right rows down, to where they belong, gives their true distribution and raises ``K(m)`` at every rank in it.
+2. Hence, at all ranks in bad intervals together, ``K(m)`` is at least a count ``B(m)`` of rows that are wrong
+   independently, each with the probability of the limit.
+3. Let ``a`` be the first tested rank in a bad interval. A promise is broken only if ``B(a) <= x(a)``, or ``B(m)`` at
+   ``a`` or later passes the level that ``B(a)`` leaves: more mistakes never pass more, and good ranks do not matter.
+4. A backward recursion over ``B`` computes the probability of this event for every ``a``, and the levels are the
+   largest that keep it at or below the risk.
 
-Suppose first that every later row is wrong with the probability of the limit. A backward recursion over ``K`` computes
-the probability that any later rank passes, and the levels are the largest that keep ``E(a)`` at or below the risk.
-Other error curves make ``E(a)`` rarer:
-
-1. Where ``e`` dips below the limit and returns to it, the average error in between is the limit. Giving all rows there
-   this probability leaves the joint distribution of the counts at thresholds of too large an error as it is.
-2. Then ``e`` is at least the limit everywhere below ``T``. Counting some wrong rows as right brings it down to the
-   limit at the end. Compared with a constant error, wrong rows now stand higher in the order and right rows lower.
-   Moving wrong rows up and right rows down raises ``K(m)`` at every rank, and more mistakes never certify more.
-
-For error curves that rise above the limit once, this proof is complete for any fixed ranks: if ``a`` lies between two
-tested ranks, part 2 holds from the next one. For curves that cross the limit several times it requires that ``a`` is
-a tested rank. Every rank up to 300 is tested, then ranks that grow by 1%. Narrow bands of bad thresholds before the
-first or between later ranks, and tied scores, whose tested ranks are random, are covered by simulation only
-(``benchmarks/decisions.py``).
+The error curve may cross the limit any number of times, before, at or between tested ranks. With tied scores the tested
+ranks are ends of groups, which are random. Fix instead the numbers of rows from the first bad value of the score on:
+what is tested at a rank depends on later ranks only, so 3 and 4 hold if later values are wrong at least as often as the
+limit. Tied scores whose error crosses the limit several times are covered by simulation (``benchmarks/decisions.py``).
 
 If there are many rows, a part of the risk goes to a second walk that starts at a fixed share of the rows.
 
@@ -60,9 +58,11 @@ __all__ = [
 _EVERY_RANK = 300
 _GROWTH = 1.01
 #: From this many times the fewest rows on, a second walk starts at a share of the rows with a part of the risk.
-_MANY, _SECOND_START, _SECOND_SHARE = 40, 0.15, 0.3
+_MANY, _SECOND_START, _SECOND_SHARE = 60, 0.15, 0.45
 #: The walk starts where one mistake may pass, unless that is beyond this share of the rows.
 _FIRST_SHARE = 0.24
+#: The share of the risk that the walk has grows with the rank up to this one.
+_MOST_SHARE = 0.8
 #: Levels after a failure are fifths of a halving apart, down to 1/512 of the risk.
 _HALVING, _LEAST_LEVEL = 5, -45
 #: Standard deviations around the mean count that the recursion looks at.
@@ -150,7 +150,7 @@ class _Settings(NamedTuple):
     Attributes:
         first: Rank at which the walk starts.
         share: Share of the risk that the walk has at its start, at least.
-        share_power: Power of the rank with which this share falls.
+        share_power: Power of the rank with which this share grows.
         profile_power: Power of the rank with which the levels after a failure fall.
         halvings: How often every further mistake halves the level after a failure.
     """
@@ -167,7 +167,8 @@ def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
     """Choose the settings by the number of rows in units of the fewest that could be certified.
 
     With few rows only the most certain ones can be certified: the walk starts at the first rank that could pass and
-    has most of the risk. With more rows it starts where one mistake may pass, and more risk is left for later ranks.
+    has most of the risk. With more rows it starts where one mistake may pass. With many rows nearly all of the risk is
+    left for later ranks at first, whatever the number of mistakes. The numbers were chosen by simulation.
     """
     fewest = fewest_rows(max_error, risk)
     many = math.log(max(n_rows / fewest, 1.0))
@@ -175,11 +176,17 @@ def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
     passed = rank_p_values(np.minimum(1, candidates), candidates, max_error) <= risk
     one_mistake = int(candidates[passed.argmax()]) if passed.any() else n_rows
     if one_mistake > _FIRST_SHARE * n_rows:
-        share = float(np.clip(1.9 - 0.65 * many, 0.5, 0.95)) if many > 1.1 else 1.0
-        return _Settings(fewest_rows(max_error, risk * share), share, 0.0, 0.3, 2.75)
-    return _Settings(
-        one_mistake, 0.4, 0.2, float(np.clip(3.4 - many, 0.0, 1.05)), max(0.0, 8.7 - 3.45 * many)
-    )
+        used = float(np.clip(1.9 - 0.65 * many, 0.5, 0.95)) if many > 1.1 else 1.0
+        return _Settings(fewest_rows(max_error, risk * used), 1.0, 0.0, 0.4, 2.0)
+    if many < 2.05:
+        return _Settings(one_mistake, 1.0, 0.0, 1.0, 4.0)
+    if many < 2.6:
+        share, profile_power, halvings = (
+            float(np.interp(many, (2.05, 2.21, 2.43), one))
+            for one in ((0.8, 0.8, 0.45), (1.0, 0.75, 1.15), (2.2, 1.6, 0.3))
+        )
+        return _Settings(one_mistake, share, 0.35, profile_power, halvings)
+    return _Settings(one_mistake, 0.19, 0.6, 0.1, 0.0)
 
 
 def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> RankPlan:
@@ -212,7 +219,8 @@ def _plan(packed: bytes, n_rows: int, max_error: float, risk: float) -> RankPlan
     second_level = _SECOND_SHARE * risk if has_second else 0.0
     walk_risk = risk - second_level
     # The walk has at least this risk at each rank; what later ranks do not use is added.
-    least = walk_risk * settings.share * (settings.first / ranks) ** settings.share_power
+    share = settings.share * (ranks / settings.first) ** settings.share_power
+    least = walk_risk * np.minimum(share, max(settings.share, _MOST_SHARE))
     profile = (fewest / ranks) ** settings.profile_power
     most = math.ceil(-_HALVING * math.log2(profile.min(initial=1.0)))
     levels = walk_risk * 2.0 ** (np.arange(_LEAST_LEVEL, most + 1) / _HALVING)
@@ -236,8 +244,8 @@ def _exact_levels(
 ) -> tuple[Array, Array]:
     """Return the mistakes allowed in the walk and the level after a failure, at each rank.
 
-    Backward over the ranks, ``later[c, k]`` is the probability that a later rank passes level ``c``, given ``k``
-    mistakes now and errors at the limit. Every further mistake lowers the level by ``step`` places.
+    Backward over the ranks, ``later[c, k]`` is the probability that this or a later rank passes level ``c``, given
+    ``k`` mistakes now and errors at the limit. Every further mistake lowers the level by ``step`` places.
     """
     bound = _most_wrong(ranks, max_error, levels[:, None] * profile)
     allowed, found = _most_wrong(ranks, max_error, least), np.zeros(len(ranks))
@@ -245,14 +253,13 @@ def _exact_levels(
     later = np.zeros((len(levels), 0))
     for at in range(len(ranks) - 1, -1, -1):
         counts = np.arange(low[at], high[at] + 1)
-        if at == len(ranks) - 1:
-            later = np.zeros((len(levels), len(counts)))
-        else:
-            following = np.arange(low[at + 1], high[at + 1] + 1)
-            reached = np.where(following <= bound[:, at + 1, None], 1.0, later)
+        if at < len(ranks) - 1:
             later = _step_back(
-                reached, low[at : at + 2], high[at : at + 2], ranks[at + 1] - ranks[at], max_error
+                later, low[at : at + 2], high[at : at + 2], ranks[at + 1] - ranks[at], max_error
             )
+        else:
+            later = np.zeros((len(levels), len(counts)))
+        later = np.where(counts <= bound[:, at, None], 1.0, later)
         mass = _binomial_mass(counts, ranks[at], max_error)
         every = np.arange(len(levels))
         within = _risk_at(allowed[at], counts, mass, later, every, step) <= risk * _ROUNDING
