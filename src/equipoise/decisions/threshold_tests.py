@@ -183,7 +183,7 @@ def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
     if many < 2.6:
         share, profile_power, halvings = (
             float(np.interp(many, (2.05, 2.21, 2.43), one))
-            for one in ((0.8, 0.8, 0.45), (1.0, 0.75, 1.15), (2.2, 1.6, 0.3))
+            for one in ((0.8, 0.8, 0.4), (1.0, 0.75, 1.15), (2.2, 1.6, 0.15))
         )
         return _Settings(one_mistake, share, 0.35, profile_power, halvings)
     return _Settings(one_mistake, 0.19, 0.6, 0.1, 0.0)
