@@ -51,7 +51,7 @@ def levels_after(wrong, at, plan):
     return np.asarray(level)[..., None] * plan.profile[at:] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("limit", "risk"), [(0.3, 0.1), (0.4, 0.05), (0.5, 0.2), (0.6, 0.2)])
+@pytest.mark.parametrize(("limit", "risk"), [(0.3, 0.1), (0.4, 0.05), (0.5, 0.2), (0.6, 0.2), (0.7, 0.3)])
 def test_every_local_test_keeps_its_level_exactly(limit, risk):
     # All 2**14 outcomes with their probabilities: the test of the thresholds from rank a on.
     n = 14
