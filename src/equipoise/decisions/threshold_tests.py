@@ -204,7 +204,7 @@ def plan_tests(ranks: Any, n_rows: int, max_error: float, risk: float) -> RankPl
     Example:
         >>> plan = plan_tests(choose_ranks(500, 0.1, 0.05), 500, 0.1, 0.05)
         >>> plan.ranks[:2], plan.allowed[:2], (plan.levels[:2] / 0.05).round(2)
-        (array([46, 47]), array([0, 0]), array([0.44, 0.44]))
+        (array([46, 47]), array([0, 0]), array([0.19, 0.19]))
     """
     return _plan(np.asarray(ranks, np.int64).tobytes(), int(n_rows), float(max_error), float(risk))
 
