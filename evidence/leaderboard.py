@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from differences import differences
-from pairs import BASELINE, METRICS, SCALED, paired_row
+from differences import DECAY, differences
+from pairs import BASELINE, METRICS, SCALED, base_of, paired_row
 from tidy import HERE, SECOND, folder_of, read, write
 
 from equipoise.core.errors import EquipoiseError
@@ -59,11 +59,12 @@ def board_rows(benchmark: str) -> Iterator[dict[str, Any]]:
     scores = read(f"{folder}/scores.csv")
     if not scores:
         return
-    own = read(f"{folder}_fresh/scores.csv"), read(f"{folder}_fresh/differences.csv")
-    if not own[1]:
-        own = scores, read(f"{folder}/differences.csv")
+    fresh = read(f"{folder}_fresh/differences.csv")
+    judged = {row["method"] for row in fresh}
+    others = [row for row in read(f"{folder}/differences.csv") if row["method"] not in judged]
     # Endpoints of decisions are known on `test` alone.
-    yield from _rows(benchmark, "", [*scores, *own[0]], own[1], _own_facts(benchmark))
+    found = [*scores, *read(f"{folder}_fresh/scores.csv")]
+    yield from _rows(benchmark, "", found, [*fresh, *others], _own_facts(benchmark))
     for family, file in (
         ("boosting", "second/boosting/scores.csv"),
         ("seeds", f"{folder}/seed_ensembles.csv"),
@@ -140,11 +141,14 @@ def costs(benchmark: str) -> dict[str, float]:
     for row in read(f"{folder_of(benchmark)}/runs.csv"):
         seconds.setdefault(row["method"], {})[row["seed"]] = row["seconds"]
     base = seconds.get(BASELINE, {})
-    return {
+    ratios = {
         method: float(np.median([taken / base[seed] for seed, taken in found.items() if seed in base]))
         for method, found in seconds.items()
         if found.keys() & base.keys()
     }
+    # The supplement ran on other days, and weight decay costs nothing.
+    decayed = {method: ratios[base_of(method)] for method in ratios if method.endswith(DECAY)}
+    return ratios | decayed
 
 
 def _own_facts(benchmark: str) -> dict[str, dict[str, Any]]:

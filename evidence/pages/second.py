@@ -523,7 +523,9 @@ def advice() -> Iterator[str]:
     found = [row for benchmark in done() for row in rivals(benchmark)]
     if not found:
         return
-    many = ", ".join(f"{letter(one)}: {base(one)['n_seeds']} seeds" for one in done())
+    many = "; ".join(
+        f"{letter(one)}: {titles()[one].partition(',')[0]}, {base(one)['n_seeds']} seeds" for one in done()
+    )
     all_of = [row["conclusion"] for row in found]
     counts = {one: all_of.count(one) for one in ("better", "equivalent", "undecided", "worse")}
     best = best_within(BUDGETS[-1])

@@ -288,7 +288,7 @@ EXAMPLES = {
     "LabelPlan": lambda: decisions.plan_labels(ROWS, width=0.2),
     "PoweredRate": lambda: decisions.PoweredRate(0.8, 0.7, 0.9, 0.6, 0.95, 50, 1000, 0.9),
     "ShiftReport": lambda: decisions.ShiftReport(9, 9, {"confidence": 0.5}, 0.05, False, 0.8, 0.8, 1600),
-    "WatchedDay": lambda: decisions.WatchedDay("2026-03-01", 9, (), {"calibration": 1.0}, 20.0, ()),
+    "WatchedDay": lambda: decisions.WatchedDay("2026-03-01", 9, (), {"calibration": 1.0}, 1.0, 20.0, ()),
     "Certificate": lambda: certified().certificate,
     "PromiseCheck": lambda: certified().check(Predictions(probs=[0.9, 0.99], labels=[1, 1])),
     "Shortfall": lambda: (

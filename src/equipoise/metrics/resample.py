@@ -291,6 +291,7 @@ def _class_draws(
     return {"absolute": np.abs(gaps).sum(axis=1), "squared": squared}
 
 
+@np.errstate(under="ignore")  # what single precision cannot hold is no weight
 def _gamma_variates(rng: np.random.Generator, shape: Array, n_draws: int) -> Array:
     """Draw gamma variates of some shapes ``(m,)``, ``(n_draws, m)``; a shape of zero gives zero."""
     few = np.flatnonzero((shape > 0) & (shape < _CUBED))
