@@ -69,6 +69,16 @@ def test_every_local_test_keeps_its_level_exactly(limit, risk):
     assert probability[certified].sum() > 0.3 * risk
 
 
+@pytest.mark.parametrize(("ranks", "limit", "risk"), [((14, 104), 0.2, 0.2), ((29, 214), 0.1, 0.2)])
+def test_two_groups_of_tied_scores_far_apart_keep_the_risk(ranks, limit, risk):
+    # Levels that suit the last rank are above 1 at the first, where every count would pass.
+    plan = plan_tests(np.array(ranks), ranks[1], limit, risk)
+    first, more = np.arange(ranks[0] + 1)[:, None], np.arange(ranks[1] - ranks[0] + 1)[None, :]
+    mass = binom.pmf(first, ranks[0], limit) * binom.pmf(more, ranks[1] - ranks[0], limit)
+    certified = last_certified(np.stack(np.broadcast_arrays(first, first + more), axis=-1), plan) >= 0
+    assert 0.1 * risk < mass[certified].sum() <= risk * (1 + 1e-9)
+
+
 def test_rule_is_the_closed_test_on_all_sets_of_hypotheses():
     # A threshold is rejected if every set that contains it is rejected by the test of its strictest member.
     n, limit, risk = 12, 0.4, 0.2

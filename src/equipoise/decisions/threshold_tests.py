@@ -285,7 +285,9 @@ def _risk_at(allowed: int, counts: Array, mass: Array, later: Array, levels: Arr
 
 def _most_wrong(ranks: Array, max_error: float, level: Array) -> Array:
     """Return the largest number of mistakes with a p-value of at most a level per rank; -1 if there is none."""
-    count = np.floor(np.nan_to_num(bdtrik(level, ranks, max_error), nan=-1.0)).astype(np.int64)
+    # The inverse knows no level above 1, which every count passes.
+    inverse = np.where(level < 1, bdtrik(np.minimum(level, 1.0), ranks, max_error), ranks)
+    count = np.floor(np.nan_to_num(inverse, nan=-1.0)).astype(np.int64)
     # The inverse is found numerically, so that one more and one less are tried too.
     candidates = np.maximum(np.stack([count + 1, count, count - 1]), -1)
     passed = (candidates >= 0) & (
