@@ -71,8 +71,26 @@ def board(benchmark: str) -> list[Mapping[str, Any]]:
 
 
 def done() -> list[str]:
-    """Return the benchmarks that were run."""
-    return [benchmark for benchmark in titles() if board(benchmark)]
+    """Return the benchmarks that have all seeds of the design."""
+    return [benchmark for benchmark in titles() if n_seeds(benchmark) >= designed_seeds(benchmark)]
+
+
+def n_seeds(benchmark: str) -> int:
+    """Return how many seeds of cross-entropy there are."""
+    return int(base(benchmark)["n_seeds"]) if board(benchmark) else 0
+
+
+@cache
+def designed_seeds(benchmark: str) -> int:
+    """Return how many seeds the design has."""
+    spec = tomllib.loads((FOLDER / "specs" / f"{benchmark}-1-tuned.toml").read_text("utf-8"))
+    return len(spec["seed"])
+
+
+def state(benchmark: str) -> str:
+    """Write how much of a benchmark that is not done was run."""
+    found = n_seeds(benchmark)
+    return f"{found} of {designed_seeds(benchmark)} seeds were run" if found else "not yet run"
 
 
 def rivals(benchmark: str, family: str = "tuned") -> list[Mapping[str, Any]]:
@@ -174,8 +192,8 @@ def second() -> str:
 
 
 def _benchmark_line(benchmark: str) -> tuple[str, ...]:
-    if not board(benchmark):
-        return letter(benchmark), titles()[benchmark], "", "", "not yet run", ""
+    if benchmark not in done():
+        return letter(benchmark), titles()[benchmark], "", "", state(benchmark), ""
     found = rivals(benchmark)
     return (
         f"[{letter(benchmark)}](second-{benchmark}.md)",
@@ -453,7 +471,9 @@ def _secondary(benchmark: str, found: Sequence[Mapping[str, Any]]) -> list[str]:
 def leaderboard() -> str:
     """Write the leaderboard."""
     found = [row for benchmark in done() for row in board(benchmark)]
-    waiting = ", ".join(letter(benchmark) for benchmark in titles() if not board(benchmark))
+    waiting = ", ".join(
+        f"{letter(benchmark)} ({state(benchmark)})" for benchmark in titles() if benchmark not in done()
+    )
     parts = [
         "# Leaderboard",
         "",
@@ -497,7 +517,7 @@ def leaderboard() -> str:
             "",
         ]
     if waiting:
-        parts += [f"Not yet run: {waiting}.", ""]
+        parts += [f"Left out until all seeds are there: {waiting}.", ""]
     return "\n".join([*parts, *_how_to_submit(), *_commands()])
 
 

@@ -65,7 +65,7 @@ def test_the_second_edition_may_have_no_files_yet(pages, monkeypatch):
     second.board.cache_clear()
     assert second.second().count("not yet run") == len(second.titles())
     assert "- Not yet run." in second.second()
-    assert "Not yet run: A2, A′2" in second.leaderboard()
+    assert "Left out until all seeds are there: A2 (not yet run), A′2 (not yet run)" in second.leaderboard()
     assert "How to submit" in second.leaderboard()
     second.board.cache_clear()
 
@@ -99,6 +99,7 @@ def test_advice_for_a_budget_is_the_best_that_it_allows(pages, monkeypatch):
     ]
     monkeypatch.setattr(second, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
     second.board.cache_clear()
+    assert second.done() == ["e2"]
     best = [second.best_within(budget)[0]["method"] for budget in second.BUDGETS]
     assert best == ["ema", "gamma_net", "ensemble"]
     assert "Cross-entropy; no method within the budget is better" in second._budget(1)
@@ -563,6 +564,18 @@ def test_no_loss_seen_is_not_yet_no_loss(told, monkeypatch):
     assert verdict(-0.012, 0.012) == "not shown"
     assert verdict(-0.004, -0.001, "worse") == "**holds**"  # less than the margin of half a point
     assert verdict(-0.009, -0.001, "worse") == "**fails**: the opposite"
+
+
+def test_a_benchmark_without_all_seeds_is_left_out(pages, monkeypatch):
+    from pages import second
+
+    found = [board_row("ce", 0.0, conclusion="baseline", n_seeds=29), board_row("ema", -0.1, n_seeds=29)]
+    monkeypatch.setattr(second, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
+    second.board.cache_clear()
+    assert second.done() == []
+    assert "E2 (29 of 30 seeds were run)" in second.leaderboard()
+    assert "29 of 30 seeds were run" in second.second()
+    second.board.cache_clear()
 
 
 def test_claims_are_asked_where_the_second_edition_has_their_methods(pages):
