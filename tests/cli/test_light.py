@@ -10,6 +10,8 @@ import pytest
 from equipoise.calibrators.loading import KINDS
 from equipoise.cli import main
 from equipoise.cli.commands import COMMANDS, load_command
+from equipoise.experiments import Spec, run
+from helpers.tiny_runs import quick_options
 
 TALK = """
 import sys
@@ -47,6 +49,16 @@ def test_a_mistake_is_told_without_torch_too():
     )
     assert result.stdout.splitlines() == ["LOADED 2"]
     assert "did you mean 'focal'?" in result.stderr
+
+
+def test_a_table_of_runs_needs_no_torch(tmp_path):
+    table = {"data": "digits", "model": "mlp", "recipe": {"name": "quick", "epochs": 1}}
+    run(Spec.from_table(table), tmp_path, **quick_options())
+    words = [sys.executable, "-c", TALK, "table", str(tmp_path)]
+    result = subprocess.run(words, capture_output=True, text=True, check=True)
+    loaded = result.stdout.splitlines()[-1].split()
+    assert loaded[:2] == ["LOADED", "0"]
+    assert "torch" not in loaded
 
 
 #: Every answer in one process, in which nothing heavy is to be had: an import of it is recorded.
