@@ -43,12 +43,13 @@ $(READY): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(DEMO)
 	@$(BIN)/equipoise demo
 
-# One thread per process: two processes are as many as small machines have cores.
+# One thread per process: two processes are as many as small machines have cores. Tests of one group, such as those that
+# start a Ray cluster, run in the same process.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 test-slow: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 test-simulations: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m simulation

@@ -54,6 +54,7 @@ def test_killed_and_resumed_with_two_workers_it_gives_the_same(straight, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")
 @pytest.mark.filterwarnings("ignore")
 def test_on_ray_it_gives_the_same(straight, tmp_path):
     ray = pytest.importorskip("ray")

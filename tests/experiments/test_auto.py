@@ -106,6 +106,7 @@ def test_an_interrupted_call_continues(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize(("engine", "workers"), [("local", 2), ("ray", None)])
 def test_processes_and_clusters_give_the_same_networks(tmp_path, engine, workers, request):
     if engine == "ray":

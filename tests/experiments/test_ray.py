@@ -14,7 +14,7 @@ pytest.importorskip("ray")
 
 
 # A cluster of its own takes a while to start.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,7 @@ def imported(home):
     return [file.name for file in home.parent.glob("imported-*")]
 
 
+@pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize("engine", daily(ENGINES, keep=ENGINES[:2]), ids=" ".join)
 def test_a_module_in_the_current_folder_stands_in_for_no_package(folder, engine):
     if "ray" in engine:
@@ -69,6 +70,7 @@ def test_a_module_in_the_current_folder_stands_in_for_no_package(folder, engine)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.xdist_group("ray")
 @pytest.mark.parametrize("engine", daily(ENGINES, keep=ENGINES[1:2]), ids=" ".join)
 @pytest.mark.parametrize("reference", daily(["net.py:Net", "net:Net"], keep=["net:Net"]))
 def test_code_that_a_spec_names_is_found_together_with_what_it_imports(tmp_path, engine, reference):

@@ -17,8 +17,8 @@ from equipoise.evaluate import audit
 ray = pytest.importorskip("ray")
 from equipoise.integrations.ray import sum_on_ray  # noqa: E402
 
-# A cluster of its own takes a while to start.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+# A cluster of its own takes a while to start, and of two that start together one may end the process that uses it.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")
