@@ -444,12 +444,8 @@ def _scatter(
     for tilt in np.sinh(np.linspace(-1, 1, _N_TILTS) * np.arcsinh(_MOST_TILT)):
         own = share * expit(log_odds + middle + tilt)
         others = (share - own) / (1 - adapted)
-        sums = []
-        for values in (
-            np.ones_like(psi),
-            psi,
-            psi**2,
-        ):  # by class that has the rows, and class that is tilted
+        sums = []  # by class that has the rows, and class that is tilted
+        for values in (np.ones_like(psi), psi, psi**2):
             found = adapted.T @ (others * values)
             np.fill_diagonal(found, (own * values).sum(axis=0))
             sums.append(found)
@@ -482,15 +478,15 @@ def _ends(estimate: Array, held: Array, scatter: Array, n_rows: float, tail: flo
         drawn = frequency * (1 - frequency) / n_rows
         low, high = np.zeros(len(estimate)), np.full(len(estimate), len(held) - 1.0)
         for _ in range(_HALVINGS):
-            place = (low + high) / 2
-            before = np.minimum(place.astype(np.int64), len(held) - 2)
-            part = place - before
+            position = (low + high) / 2
+            before = np.minimum(position.astype(np.int64), len(held) - 2)
+            part = position - before
             own, within = (
                 one[before, columns] * (1 - part) + one[before + 1, columns] * part for one in (held, scatter)
             )
             # If so, so much of the difference is expected from the draw of rows, and the rest from scatter.
             expected = frequency + (estimate - frequency) * drawn / np.maximum(drawn + within, 1e-300)
-            low, high = np.where(own < expected, place, low), np.where(own < expected, high, place)
+            low, high = np.where(own < expected, position, low), np.where(own < expected, high, position)
         near: Array = (estimate - frequency) ** 2 <= quantile * (drawn + within)
         return near
 
