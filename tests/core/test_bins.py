@@ -7,7 +7,7 @@ import torch
 from equipoise import Predictions, read_predictions
 from equipoise.calibrators import HistogramBinning
 from equipoise.calibrators.temperature_search import ece_on_grid
-from equipoise.core.bins import bin_edges, bin_of, expected_error, lower_edges
+from equipoise.core.bins import bin_edges, bin_of, bin_of_share, expected_error, lower_edges
 from equipoise.core.predictions.combine import concatenate
 from equipoise.evaluate import score_by_class
 from equipoise.losses.adafocal import GammaBins
@@ -155,3 +155,15 @@ def test_parts_keep_the_precision_they_were_given_in():
 
 def test_adafocal_has_the_same_edges():
     assert GammaBins(n_bins=10).edges.tolist() == bin_edges(10, "float32").tolist()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32", "float64"])
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("n_bins", [1, 2, 15, 1000, 10_000])
+def test_shares_have_the_same_bins_as_other_numbers(precision, closed, n_bins):
+    edges = lower_edges(n_bins, closed, precision)
+    inner = np.clip(edges[1:-1], 0, 1)
+    shares = np.concatenate(
+        [NEAR, inner, np.nextafter(inner, 2), np.nextafter(inner, -1), [0, 1], [1 + 1e-7]]
+    )
+    assert (bin_of_share(shares, edges) == bin_of(shares, edges[1:-1])).all()

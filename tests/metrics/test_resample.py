@@ -9,6 +9,7 @@ from equipoise.metrics import CalibrationState
 from equipoise.metrics.inputs import top_label
 from equipoise.metrics.ranked import equal_mass_error, error_of_running_sums
 from equipoise.metrics.resample import Resampler, _gamma_variates
+from equipoise.metrics.sums import running_sums
 from equipoise.metrics.values import row_metrics, state_metrics
 from helpers.metric_samples import draw
 
@@ -170,4 +171,16 @@ def test_one_row_and_no_classes():
     )
     assert {"nll", "brier", "classwise_ece"}.isdisjoint(
         Resampler(top, ScoreSettings(n_resamples=5, seed=0)).bootstrap()
+    )
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-13)])
+@pytest.mark.parametrize("most", [1e-3, 1.0, 377.0, 1e9])
+def test_running_sums_are_those_of_numpy(dtype, tolerance, most):
+    values = np.random.default_rng(0).normal(size=(5, 300))
+    values = (values * most / np.abs(values).sum(axis=1, keepdims=True)).astype(dtype)
+    expected = np.cumsum(values.astype(np.float64), axis=1)
+    np.testing.assert_allclose(running_sums(values, most), expected, atol=tolerance * most)
+    np.testing.assert_allclose(
+        running_sums(values[:, ::-1], most)[:, -1], expected[:, -1], atol=tolerance * most
     )

@@ -13,7 +13,16 @@ from equipoise.core.names import check_choice
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Precision", "bin_edges", "bin_of", "check_bins", "expected_error", "lower_edges", "precision_of"]
+__all__ = [
+    "Precision",
+    "bin_edges",
+    "bin_of",
+    "bin_of_share",
+    "check_bins",
+    "expected_error",
+    "lower_edges",
+    "precision_of",
+]
 
 
 #: Types in which probabilities are given; edges of bins are compared in the same precision.
@@ -110,6 +119,28 @@ def bin_of(values: Array | Tensor, inner: Array | Tensor, *, closed: str = "righ
         edges = inner if is_tensor(inner) else torch.from_numpy(inner)
         return torch.searchsorted(edges.contiguous(), values.contiguous(), right=closed == "left")
     return np.searchsorted(inner, values, side="right" if closed == "left" else "left")
+
+
+def bin_of_share(shares: Array, edges: Array) -> Array:
+    """Return the bin that each number from 0 to 1 lies in, as :func:`bin_of` does, in a fraction of its time.
+
+    Args:
+        shares: An array of any shape.
+        edges: The thresholds of :func:`lower_edges`.
+
+    Example:
+        >>> bin_of_share(np.array([0.0, 0.5, 0.6]), lower_edges(2, "right"))
+        array([0, 0, 1])
+    """
+    n_bins = len(edges) - 1
+    # In half precision, the edges of very many bins are further from k/n than from others.
+    if (np.abs(edges[1:-1] * n_bins - np.arange(1, n_bins)) > 0.5).any():
+        return bin_of(shares, edges[1:-1])
+    # The product is at most one bin off, at an edge, and comparisons decide.
+    near = np.minimum((shares * float(n_bins)).astype(np.int64), n_bins - 1)
+    place: Array = near + (shares > edges[1:].take(near))
+    place -= shares <= edges.take(near)
+    return place
 
 
 def expected_error(gaps: Array, weight: Array | float) -> Array:

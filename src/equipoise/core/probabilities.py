@@ -11,8 +11,11 @@ from equipoise.kernels.threads import map_in_order
 
 __all__ = [
     "exponentials",
+    "exponentiate",
     "log_softmax",
     "positive_logits",
+    "row_totals",
+    "shift_rows",
     "softmax",
     "top_of_logits",
     "top_of_rows",
@@ -23,19 +26,14 @@ __all__ = [
 _BLOCK = 1 << 15
 
 
-def exponentials(
-    logits: Array, *, exps: Array | None = None, wide: Array | None = None
-) -> tuple[Array, Array, Array]:
+def exponentials(logits: Array) -> tuple[Array, Array, Array]:
     """Return what a softmax is made of: the one rule by which logits become confidences.
 
-    The largest logit of each row is subtracted, exponentials are taken in the precision of the logits and summed in
-    float64. The confidence is ``1 / total``, so that m equal logits far above the others give exactly 1/m, rounded
-    once. Every row gives the same bits, whatever rows it is computed with.
+    The confidence is ``1 / total``, so that m equal logits far above the others give exactly 1/m, rounded once. Every
+    row gives the same bits, whatever rows it is computed with.
 
     Args:
         logits: ``(n, k)`` float32 or float64.
-        exps: Memory for the exponentials, of the type of the logits; new memory if None.
-        wide: Memory for as many numbers in float64, which is overwritten.
 
     Returns:
         Exponentials ``(n, k)`` in the precision of the logits, their sums ``(n,)`` in float64, and the column of the
@@ -46,16 +44,54 @@ def exponentials(
         >>> exps, total, column
         (array([[1., 1., 0.]], dtype=float32), array([2.]), array([0]))
     """
-    column = logits.argmax(axis=1)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    exps, column = np.empty(logits.shape, logits.dtype), np.empty(len(logits), np.int64)
+    shift_rows(logits, exps, column)
+    exponentiate(exps)
+    return exps, row_totals(exps), column
+
+
+def shift_rows(logits: Array, shifted: Array, column: Array) -> int:
+    """Subtract the largest logit of each row: the fallback, and the oracle of the compiled kernel.
+
+    Args:
+        logits: ``(n, k)`` float32 or float64.
+        shifted: Memory for the differences, of the shape and type of the logits.
+        column: Memory for the column of the largest logit, the first of equals, ``(n,)`` int64.
+
+    Returns:
+        The first row with a logit that is not finite, whose differences mean nothing, or -1.
+    """
+    logits.argmax(axis=1, out=column)
+    with np.errstate(over="ignore", invalid="ignore"):
         highest = logits.take(column + np.arange(0, logits.size, logits.shape[1]))
-        exps = np.subtract(logits, highest[:, None], out=exps)
-        np.exp(exps, out=exps)
-        wide = np.empty(logits.shape) if wide is None else wide
-        wide[:] = exps
-        # Twice as fast as wide.sum(axis=1). A single row would be summed in another order than the same among others.
-        total = np.einsum("ij->i", wide if len(wide) > 1 else wide.repeat(2, axis=0))
-        return exps, total[: len(wide)], column
+        np.subtract(logits, highest[:, None], out=shifted)
+    if np.isfinite(logits.min()) and np.isfinite(highest).all():
+        return -1
+    return int((~np.isfinite(logits)).any(axis=1).argmax())
+
+
+def exponentiate(shifted: Array) -> None:
+    """Replace numbers by their exponentials, in their own precision."""
+    with np.errstate(under="ignore", invalid="ignore"):
+        np.exp(shifted, out=shifted)
+
+
+def row_totals(exps: Array, *, wide: Array | None = None) -> Array:
+    """Return the sums of rows ``(n,)`` in float64.
+
+    Args:
+        exps: ``(n, k)`` float32 or float64.
+        wide: Memory for as many numbers in float64, which is overwritten; new memory if None.
+
+    Example:
+        >>> row_totals(np.ones((2, 3), np.float32))
+        array([3., 3.])
+    """
+    wide = np.empty(exps.shape) if wide is None else wide
+    wide[:] = exps
+    # Twice as fast as wide.sum(axis=1). A single row would be summed in another order than the same among others.
+    result: Array = np.einsum("ij->i", wide if len(wide) > 1 else wide.repeat(2, axis=0))[: len(wide)]
+    return result
 
 
 def _by_blocks(logits: Array, into: Callable[[slice, Array, Array, Array], None]) -> None:

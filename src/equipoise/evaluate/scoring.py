@@ -172,7 +172,11 @@ def score_state(
     if rows is not None:
         top = top or sorted_top_label(rows, where="score")
     values = {**state_metrics(state), **(sketch_metrics(state) if top is None else row_metrics(top, state))}
-    acting = influence_table(sketch_cells(state) if top is None else top.cells)
+    acting = (
+        influence_table(sketch_cells(state))
+        if top is None
+        else influence_table(top.cells, area=values["aurc"])
+    )
     values |= {key: value for key, value in acting.values.items() if top is not None or "log" not in key}
     resampler = Resampler(state, settings)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()

@@ -7,7 +7,7 @@ This package is the lowest layer and imports nothing of ours. Importing numba ta
 |---|---|
 | `dispatch` | compiled or fallback: which kernels are compiled, and when it is worth compiling one |
 | `cache` | the folder of machine code, and the decorator of every compiled function |
-| `state_kernel` | adds rows to the sums of a `CalibrationState` |
+| `state_kernel` | subtracts the largest logit of each row; adds rows to the sums of a `CalibrationState` |
 | `threads` | a task for each part of some work, on several threads, with results in a fixed order |
 
 `docs/kernels.md` explains how a kernel is written, tested and measured.

@@ -27,11 +27,11 @@ from equipoise.kernels.cache import cache_folder, single_process
 __all__ = ["find_kernel", "is_ready", "use_backend", "why_fallback"]
 
 #: The kernels that callers may ask for: the file and the function in it.
-_KERNELS: Final = {"state": ("state_kernel", "add_rows")}
+_KERNELS: Final = {"state": ("state_kernel", "add_rows"), "shift": ("state_kernel", "shift_rows")}
 
 # Importing numba takes as long as so many numbers take the fallback; compiling takes four times as long.
-_WORTH_LOADING = 1 << 21
-_WORTH_COMPILING = 1 << 23
+_WORTH_LOADING = 1 << 24
+_WORTH_COMPILING = 1 << 26
 # However little work there is, a call of the fallback takes as long as so many numbers.
 _CALL = 1 << 12
 

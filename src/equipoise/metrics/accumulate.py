@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from equipoise.core.array_functions import AnyArray, double, take_along
-from equipoise.core.arrays import Array, array_namespace
-from equipoise.core.bins import bin_of, lower_edges
+from equipoise.core.arrays import Array, array_namespace, is_tensor
+from equipoise.core.bins import bin_of, bin_of_share, lower_edges
 from equipoise.core.predictions import Predictions
-from equipoise.core.probabilities import exponentials, positive_logits, two_columns
+from equipoise.core.probabilities import (
+    exponentiate,
+    positive_logits,
+    row_totals,
+    shift_rows,
+    two_columns,
+)
 from equipoise.kernels.dispatch import find_kernel
 from equipoise.kernels.threads import map_in_order
 from equipoise.metrics.sums import Sums, add_at
@@ -35,21 +42,23 @@ class RowBlock(NamedTuple):
 
     Attributes:
         scores: ``(n, k)``: what orders the classes; logits, because probabilities can underflow.
-        shares: ``(n, k)`` of the same type: exponentials or probabilities.
-        factors: ``(n,)`` float64: times the shares, in float64, these are the probabilities.
+        shares: ``(n, k)`` of the same type: probabilities, or exponentials of logits.
+        totals: ``(n,)`` float64: what shares of logits are divided by, their sums; of probabilities one.
+        are_logits: Whether they are.
         labels: ``(n,)`` class numbers.
-        loss: ``(n,)`` negative log-likelihoods.
+        column: ``(n,)``: of logits, the class of the highest score, the first of equals.
         weights: ``(n,)``.
-        impossible: Number of rows that give the true class a probability of zero.
+        confidence: ``(n,)`` float64: memory for the probability of that class.
     """
 
     scores: Array
     shares: Array
-    factors: Array
+    totals: Array
+    are_logits: bool
     labels: Array
-    loss: Array
+    column: Array
     weights: Array
-    impossible: int
+    confidence: Array
 
 
 def add_predictions(
@@ -75,20 +84,19 @@ def add_predictions(
     scores = predictions.scores
     assert scores is not None
     kernel = find_kernel("state", scores.dtype.char, scores.size)
+    shift = find_kernel("shift", scores.dtype.char, scores.size) if predictions.kind == "logits" else None
     edges = lower_edges(sums.n_bins, closed, predictions.precision)
     normal, widest, per_part = (max(1, size // sums.n_classes) for size in (_BLOCK, _WIDE_BLOCK, _PART))
     step = max(normal, min(widest, _BLOCK_ROWS))
 
     def add_part(start: int) -> tuple[int, Sums]:
-        part, stop, scratch = (
-            sums.like(),
-            min(start + per_part, len(scores)),
-            _Scratch(predictions, step, sums, top),
-        )
-        add = _fallback_adder(part, edges) if kernel is None else _kernel_adder(kernel, part, edges)
+        part, stop = sums.like(), min(start + per_part, len(scores))
+        scratch = _Scratch(predictions, step, sums.n_classes, top, shift or shift_rows)
+        n_rows = len(scratch.scores)
+        add = partial(add_rows, part) if kernel is None else _compiled_adder(kernel, part, n_rows)
         for first in range(start, stop, step):
             block, bad = scratch.block(slice(first, min(first + step, stop)))
-            bad = bad if block is None else add(block, tolerance)
+            bad = bad if block is None else add(block, edges, tolerance)
             if bad >= 0:
                 return first + bad, part
         return -1, part
@@ -108,27 +116,31 @@ class _Scratch:
     Args:
         predictions: Where rows come from.
         n_rows: The most rows of a block.
-        sums: Sums of the classes.
+        n_classes: Number of classes.
         top: Memory for the predicted class of each row and its probability.
+        shift: Subtracts the largest logit of each row.
     """
 
     def __init__(
         self,
         predictions: Predictions | PlainBatch,
         n_rows: int,
-        sums: Sums,
+        n_classes: int,
         top: tuple[Array, Array] | None,
+        shift: Callable[[Array, Array, Array], int],
     ) -> None:
         assert predictions.scores is not None
-        self.given, self.predictions, self.top = predictions.scores, predictions, top
-        self.are_logits, self.n_classes = predictions.kind == "logits", sums.n_classes
-        shape = (min(n_rows, len(self.given)), sums.n_classes)
-        self.scores, self.starts = np.empty(shape, self.given.dtype), np.arange(shape[0]) * sums.n_classes
+        self.given, self.predictions, self.top, self.shift = predictions.scores, predictions, top, shift
+        self.are_logits = predictions.kind == "logits"
+        shape = (min(n_rows, len(self.given)), n_classes)
+        self.scores, self.ones = np.empty(shape, self.given.dtype), np.ones(shape[0])
+        self.confidence = np.empty(shape[0])
         if self.are_logits:
             self.exps, self.wide = np.empty(shape, self.given.dtype), np.empty(shape)
+            self.column = np.empty(shape[0], np.int64)
 
     def block(self, rows: slice) -> tuple[RowBlock | None, int]:
-        """Copy some rows and check the copy, which nobody else can change.
+        """Copy some rows and check that the copied logits, which nobody else can change, are finite.
 
         Returns:
             The rows and -1, or None and the first bad row. The next call overwrites the block.
@@ -137,75 +149,89 @@ class _Scratch:
         table, n = self.given[rows], len(labels)
         if table.ndim == 1:
             table = positive_logits(table) if self.are_logits else two_columns(table)
-        bad = (labels < 0) | (labels >= self.n_classes)
-        if bad.any():
-            return None, int(bad.argmax())
-        scores, own = self.scores[:n], self.starts[:n] + labels
+        scores, confidence = self.scores[:n], self.confidence[:n]
         scores[:] = table
-        mine = scores.take(own).astype(np.float64)
-        with np.errstate(all="ignore"):
-            if self.are_logits:
-                shares, total, column = exponentials(scores, exps=self.exps[:n], wide=self.wide[:n])
-                bad = ~(total >= 1)
-                if not np.isfinite(scores.min()):
-                    bad |= ~np.isfinite(scores).all(axis=1)
-                factors, impossible = 1 / total, 0
-                if self.top is not None:
-                    self.top[0][rows], self.top[1][rows] = column, factors
-                loss = np.log(total) + (scores.take(self.starts[:n] + column) - mine)
-            else:
-                shares, factors, impossible = scores, np.ones(n), int((mine <= 0).sum())
-                loss = -np.log(np.maximum(mine, _TINY))
-        if bad.any():
-            return None, int(bad.argmax())
-        weight = np.ones(n) if weights is None else weights[rows].astype(np.float64)
-        return RowBlock(scores, shares, factors, labels, loss, weight, impossible), -1
+        if not self.are_logits:
+            shares, totals, column = scores, self.ones[:n], labels
+        else:
+            shares, column = self.exps[:n], self.column[:n]
+            bad = self.shift(scores, shares, column)
+            if bad >= 0:
+                return None, bad
+            exponentiate(shares)
+            totals = row_totals(shares, wide=self.wide[:n])
+            if self.top is not None:
+                self.top[0][rows], confidence = column, self.top[1][rows]
+        weight = self.ones[:n] if weights is None else weights[rows].astype(np.float64)
+        return RowBlock(scores, shares, totals, self.are_logits, labels, column, weight, confidence), -1
 
 
-def _kernel_adder(kernel: Callable[..., int], sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
-    """Return a function that adds blocks to sums with the compiled kernel, and returns what the fallback does."""
-    parts = (sums.rows, sums.cells, sums.classwise, sums.ranks, sums.sketch)
-    squares, impossible = sums.squares, sums.impossible
+def _compiled_adder(
+    kernel: Callable[..., int], sums: Sums, n_rows: int
+) -> Callable[[RowBlock, Array, float], int]:
+    """Return a function that adds blocks of at most so many rows with the compiled kernel, as :func:`add_rows` does."""
+    parts = (sums.rows, sums.impossible, sums.cells, sums.classwise, sums.ranks, sums.sketch)
+    squares = sums.squares
+    eights = np.zeros(n_rows * -(-sums.n_classes // 8), np.uint64)
+    memory = (
+        np.empty(sums.n_classes),
+        np.empty(sums.n_classes),
+        np.empty((n_rows, 2)),
+        np.empty((n_rows, 2), np.int64),
+        eights.view(np.uint8),
+        eights,
+        np.empty(eights.size + 1, np.int64),
+        np.empty(8 * eights.size + 1, np.uint32),
+    )
 
-    def add(block: RowBlock, tolerance: float) -> int:
-        rows = (block.labels, block.factors, block.loss, block.weights)
+    def add(block: RowBlock, edges: Array, tolerance: float) -> int:
         squares[0] += block.weights @ block.weights
-        impossible[0] += block.impossible
-        return kernel(block.scores, block.shares, rows, edges, (tolerance, _ROUNDING), *parts)
+        return kernel(*block, edges, (tolerance, _ROUNDING, _TINY), *parts, *memory)
 
     return add
 
 
-def _fallback_adder(sums: Sums, edges: Array) -> Callable[[RowBlock, float], int]:
-    return lambda block, tolerance: add_rows(block, sums, edges, tolerance)
-
-
-def add_rows(block: RowBlock, sums: Sums, edges: Array, tolerance: float) -> int:
+def add_rows(sums: Sums, block: RowBlock, edges: Array, tolerance: float) -> int:
     """Add rows with NumPy alone: the fallback, and the oracle of the compiled kernel.
 
     Args:
-        block: The rows.
         sums: What to add to, on the CPU.
+        block: The rows, whose confidences are written.
         edges: From :func:`equipoise.core.bins.lower_edges`.
         tolerance: How far the sum of a row's probabilities may be from one.
 
     Returns:
-        The first row that is not a distribution, or -1.
+        The first row that is not a distribution or whose label is not a class, or -1.
     """
-    with np.errstate(under="ignore"):
-        probs = block.shares.astype(np.float64) * block.factors[:, None]
-    high = probs.max(axis=1)
-    fine = (high <= 1 + _ROUNDING) & (np.abs(probs.sum(axis=1) - 1) <= tolerance)
-    if not (fine.all() and probs.min() >= 0):
-        return int((~fine | ~(probs.min(axis=1) >= 0)).argmax())
+    scores, shares, totals, are_logits, labels, column, weights, confidence = block
+    bad = (labels < 0) | (labels >= scores.shape[1])
+    if bad.any():
+        return int(bad.argmax())
+    row = np.arange(len(labels))
+    mine = scores[row, labels].astype(np.float64)
+    with np.errstate(all="ignore"):
+        if are_logits:
+            # The largest exponential is one.
+            confidence[:] = 1 / totals
+            fine, probs = totals >= 1, shares * confidence[:, None]
+            loss = np.log(totals) + (scores[row, column] - mine)
+        else:
+            probs = shares.astype(np.float64)
+            fine = (np.abs(probs.sum(axis=1) - 1) <= tolerance) & (probs.min(axis=1) >= 0)
+            loss = -np.log(np.maximum(mine, _TINY))
+            confidence[:] = probs.max(axis=1)
+        fine &= confidence <= 1 + _ROUNDING
+    if not fine.all():
+        return int((~fine).argmax())
+    np.minimum(confidence, 1.0, out=confidence)
     batch = FlatBatch(
         probs=probs,
-        order=block.scores,
-        labels=block.labels,
-        weight=block.weights,
-        confidence=np.minimum(high, 1.0),
-        loss=block.loss,
-        impossible=np.array(block.impossible),
+        order=scores,
+        labels=labels,
+        weight=weights,
+        confidence=confidence,
+        loss=loss,
+        impossible=np.count_nonzero(mine <= 0) if not are_logits else 0,
         kept=None,
     )
     sums.add(sum_rows(batch, sums, edges))
@@ -227,22 +253,69 @@ def sum_rows(batch: FlatBatch, template: Sums, edges: AnyArray) -> Sums:
     probs, order, labels, weights, confidence, loss, impossible, kept = batch
     xp = array_namespace(probs)
     sums = template.like(probs.device)
-    classes = xp.arange(probs.shape[1], device=probs.device)
-    own = take_along(order, labels[:, None])
-    ties = (order == own) & (classes < labels[:, None])
-    rank = (order > own).sum(axis=1) + ties.sum(axis=1)
+    rank = _ranks(order, labels)
     mine = take_along(probs, labels[:, None])[:, 0]
-    brier = xp.clip((probs**2).sum(axis=1) - 2 * mine + 1, 0.0, None)
+    brier = xp.clip(_row_sums(probs**2) - 2 * mine + 1, 0.0, None)
     count = xp.ones_like(labels) if kept is None else xp.astype(kept, labels.dtype)
     add_confidence(sums, confidence, rank == 0, weights, edges, loss=loss, brier=brier, count=count)
     sums.impossible[0] += impossible
     add_at(sums.ranks, xp.clip(rank, 0, len(sums.ranks) - 1), weights)
-    place = bin_of(probs, edges[1:-1]) + classes * template.n_bins
-    entries, all_places = sums.classwise.reshape(-1, 3), place.reshape(-1)
-    add_at(entries[:, 0], all_places, (xp.ones_like(probs) * weights[:, None]).reshape(-1))
-    add_at(entries[:, 1], all_places, (probs * weights[:, None]).reshape(-1))
-    add_at(entries[:, 2], take_along(place, labels[:, None])[:, 0], weights)
+    entries = sums.classwise.reshape(-1, 3)
+    if is_tensor(probs):
+        place = bin_of(probs, edges[1:-1]) + _classes(probs) * template.n_bins
+        every = place.reshape(-1)
+        add_at(entries[:, 0], every, (xp.ones_like(probs) * weights[:, None]).reshape(-1))
+        add_at(entries[:, 1], every, (probs * weights[:, None]).reshape(-1))
+    else:
+        _add_probabilities(sums.classwise, probs, weights, edges)
+    own = _bins(mine, edges) + labels * template.n_bins
+    add_at(entries[:, 2], own, weights)
     return sums
+
+
+def _bins(shares: AnyArray, edges: AnyArray) -> AnyArray:
+    return bin_of(shares, edges[1:-1]) if is_tensor(shares) else bin_of_share(shares, edges)
+
+
+def _classes(table: AnyArray) -> AnyArray:
+    return array_namespace(table).arange(table.shape[1], device=table.device)
+
+
+def _row_sums(table: AnyArray) -> AnyArray:
+    """Return the sums of rows; NumPy's own sum takes several times as long where there are few columns."""
+    return table.sum(1) if is_tensor(table) else np.einsum("ij->i", table)
+
+
+def _ranks(order: AnyArray, labels: AnyArray) -> AnyArray:
+    """Return how many classes come before the true one; of equal scores, the first comes first."""
+    own = take_along(order, labels[:, None])
+    equal = order == own
+    if is_tensor(order):
+        return (order > own).sum(axis=1) + (equal & (_classes(order) < labels[:, None])).sum(axis=1)
+    larger: Array = _row_sums((order > own).astype(np.float64))
+    if np.count_nonzero(equal) > len(labels):
+        larger += _row_sums((equal & (_classes(order) < labels[:, None])).astype(np.float64))
+    return larger.astype(np.int64)
+
+
+def _add_probabilities(classwise: Array, probs: Array, weights: Array, edges: Array) -> None:
+    """Add weights and probabilities of all classes to their bins.
+
+    Most probabilities of many classes lie in the lowest bin. These are summed class by class; only the others are
+    looked up.
+    """
+    n_classes, n_bins, _ = classwise.shape
+    lowest = (probs <= edges[1]).astype(np.float64)
+    classwise[:, 0, 0] += np.einsum("i,ij->j", weights, lowest)
+    found = np.flatnonzero(lowest == 0)
+    lowest *= probs
+    classwise[:, 0, 1] += np.einsum("i,ij->j", weights, lowest)
+    row = found // n_classes
+    share, weight = probs.reshape(-1)[found], weights[row]
+    place = (found - row * n_classes) * n_bins + bin_of_share(share, edges)
+    entries = classwise.reshape(-1, 3)
+    add_at(entries[:, 0], place, weight)
+    add_at(entries[:, 1], place, weight * share)
 
 
 def losses_of_being_right(confidence: Array, correct: Array) -> tuple[Array, Array]:
@@ -275,9 +348,9 @@ def add_confidence(
     confidence = double(confidence)
     values = [xp.ones_like(confidence), confidence, confidence**2, loss, loss**2, brier, brier**2]
     hit = xp.astype(correct, xp.int64)
-    place = bin_of(confidence, edges[1:-1]) * 2 + hit
-    add_at(sums.cells.reshape(-1, len(values)), place, xp.stack(values, axis=-1) * weight[:, None])
+    place = _bins(confidence, edges) * 2 + hit
+    add_at(sums.cells.reshape(-1, len(values)), place, (xp.stack(values) * weight).T)
     add_at(sums.rows.reshape(-1), place, count)
     fine = xp.clip(xp.astype(confidence * sums.n_fine, xp.int64), 0, sums.n_fine - 1)
-    add_at(sums.sketch, fine, xp.stack([weight, weight * confidence, weight * hit], axis=-1))
+    add_at(sums.sketch, fine, xp.stack([weight, weight * confidence, weight * hit]).T)
     sums.squares[0] += (weight**2).sum()

@@ -66,16 +66,21 @@ def area_under_roc(scores: Any, positives: Any, *, sample_weight: Any = None) ->
     return float(auroc_of_cells(up, down))
 
 
-def auroc_of_cells(up: Array, down: Array) -> Array:
+def auroc_of_cells(up: Array, down: Array, *, above: Array | None = None) -> Array:
     """Return the area from the weights of positives and negatives in ascending cells, ``(..., m)``.
+
+    The weights of negatives in each cell and all higher ones are computed unless they are given.
 
     Example:
         >>> float(auroc_of_cells(np.array([0.0, 1.0]), np.array([1.0, 0.0])))
         1.0
     """
-    below = np.cumsum(down, axis=-1) - 0.5 * down
     pairs = up.sum(axis=-1) * down.sum(axis=-1)
-    found = np.einsum("...i,...i->...", up, below)
+    if above is None:
+        found = np.einsum("...i,...i->...", up, np.cumsum(down, axis=-1))
+        found = found - np.einsum("...i,...i->...", up, down) / 2
+    else:
+        found = pairs - np.einsum("...i,...i->...", up, above) + np.einsum("...i,...i->...", up, down) / 2
     result: Array = np.divide(found, pairs, out=np.full(np.shape(pairs), np.nan), where=pairs > 0)
     return result
 

@@ -12,6 +12,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.checks import check_weights
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
+from equipoise.metrics.sums import running_sums
 
 __all__ = [
     "ConfidenceCells",
@@ -91,12 +92,14 @@ class ConfidenceCells:
     @cached_property
     def accepted(self) -> Array:
         """Weight of the rows that are at least so confident, in descending order of confidence ``(m,)``."""
+        if (self.mass == 1).all():
+            return np.arange(1.0, len(self.mass) + 1)
         return np.cumsum(self.mass[::-1])
 
     @cached_property
     def mistakes(self) -> Array:
         """Weight of the wrong ones among them, in the same order."""
-        return np.cumsum(self.wrong[::-1])
+        return running_sums(self.wrong[::-1], float(self.accepted[-1]))
 
 
 @final
@@ -128,9 +131,13 @@ class TopLabel:
     @cached_property
     def cells(self) -> ConfidenceCells:
         """Rows of equal confidence together."""
-        starts = np.flatnonzero(np.concatenate([[True], self.confidence[1:] != self.confidence[:-1]]))
+        starts = np.flatnonzero(self.confidence[1:] != self.confidence[:-1]) + 1
+        starts = np.concatenate([[0], starts])
         weight = np.ones(len(self.correct)) if self.weight is None else self.weight
-        mass, right = (np.add.reduceat(part, starts) for part in (weight, weight * self.correct))
+        right = self.correct if self.weight is None else weight * self.correct
+        if len(starts) == len(right):
+            return ConfidenceCells(self.confidence, weight, right)
+        mass, right = (np.add.reduceat(part, starts) for part in (weight, right))
         return ConfidenceCells(self.confidence[starts], mass, right)
 
 

@@ -21,6 +21,9 @@ __all__ = [
     "tail_probability",
 ]
 
+# A draw this close to a value is as large: draws are computed in single precision, and few rows have few outcomes.
+_SAME = 1 - 1e-5
+
 
 class Interval(NamedTuple):
     """A lower and an upper end.
@@ -89,7 +92,7 @@ def error_interval(
     low, high = _quantiles(draws, tails)
     bias = max(0.0, float(draws.mean()) - value)
     low = min(max(0.0, low - 2 * bias), value)
-    if calibrated is not None and value <= _quantiles(calibrated, tails[1:])[0]:
+    if calibrated is not None and value * _SAME <= _quantiles(calibrated, tails[1:])[0]:
         low = 0.0
     return Interval(low, max(min(high - bias, largest), value))
 
@@ -101,7 +104,7 @@ def tail_probability(value: float, draws: Array) -> float:
         >>> tail_probability(0.5, np.array([0.1, 0.2, 0.9]))
         0.5
     """
-    return float((1 + np.count_nonzero(draws >= value)) / (1 + len(draws)))
+    return float((1 + np.count_nonzero(draws >= value * _SAME)) / (1 + len(draws)))
 
 
 def check_settings(settings: ScoreSettings, *, where: str) -> None:

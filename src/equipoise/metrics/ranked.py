@@ -11,6 +11,7 @@ from equipoise.core.arrays import Array
 from equipoise.core.bins import check_bins
 from equipoise.core.names import check_choice
 from equipoise.metrics.inputs import TopLabel, as_predictions, top_label
+from equipoise.metrics.sums import running_sums
 
 __all__ = [
     "adaptive_calibration_error",
@@ -156,8 +157,11 @@ def kolmogorov_smirnov_error(probs: Any, labels: Any = None, *, sample_weight: A
 
 def largest_gap(top: TopLabel) -> float:
     """Return the largest running sum of gaps over the weight of all rows, where the confidence changes."""
-    last = np.concatenate([top.confidence[1:] != top.confidence[:-1], [True]])
-    return float(np.abs(np.cumsum(top.gaps)[last]).max() / top.total)
+    cells = top.cells
+    is_distinct = len(cells.mass) == len(top.confidence)
+    gaps = top.gaps if is_distinct else cells.mass * cells.confidence - cells.right
+    running = running_sums(gaps, top.total)
+    return float(max(running.max(), -running.min()) / top.total)
 
 
 def sweep_calibration_error(

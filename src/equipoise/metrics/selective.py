@@ -14,6 +14,8 @@ __all__ = ["RiskCoverage", "area_under_risk_coverage", "risk_coverage"]
 
 # From here on, the first three terms of the series of a harmonic number are exact to 1e-12.
 _SMALL = 16.0
+# Cells in a block, whose arrays stay in the processor's cache.
+_BLOCK = 1 << 13
 
 
 class RiskCoverage(NamedTuple):
@@ -65,22 +67,26 @@ def area_under_risk_coverage(probs: Any, labels: Any = None, *, sample_weight: A
     return float(aurc_of_cells(mass, wrong))
 
 
-def aurc_of_cells(mass: Array, wrong: Array) -> Array:
+def aurc_of_cells(mass: Array, wrong: Array, *, sums: tuple[Array, Array] | None = None) -> Array:
     """Return the area from weights and mistakes in descending order of confidence, ``(..., m)``.
 
-    Within a cell mistakes come evenly, so the risk after i rows is a + b / i, and the sum over i is a difference of
-    harmonic numbers.
+    The running sums of both are computed unless they are given. Within a cell mistakes come evenly, so the risk after
+    i rows is a + b / i, and the sum over i is a difference of harmonic numbers.
 
     Example:
         >>> float(aurc_of_cells(np.array([1.0, 1.0]), np.array([0.0, 1.0])))
         0.25
     """
-    end, missed = np.cumsum(mass, axis=-1), np.cumsum(wrong, axis=-1)
-    rate = np.divide(wrong, mass, out=np.zeros_like(mass), where=mass > 0)
-    # The first cell starts at no rows, where its factor is zero whatever the harmonic number.
-    factor = (missed - wrong - (end - mass) * rate)[..., 1:]
-    harmonic = _harmonic(end)
-    area = missed[..., -1] + np.einsum("...i,...i->...", factor, harmonic[..., 1:] - harmonic[..., :-1])
+    end, missed = sums or (np.cumsum(mass, axis=-1), np.cumsum(wrong, axis=-1))
+    area = missed[..., -1].copy()
+    # The first cell starts at no rows, where its factor is zero whatever the harmonic number. Every block begins with
+    # the last cell of the block before.
+    for start in range(0, max(1, mass.shape[-1] - 1), _BLOCK):
+        cells, later = slice(start, start + _BLOCK + 1), slice(start + 1, start + _BLOCK + 1)
+        harmonic, size, missing = _harmonic(end[..., cells]), mass[..., later], wrong[..., later]
+        rate = np.divide(missing, size, out=np.zeros_like(size), where=size > 0)
+        factor = missed[..., later] - missing - (end[..., later] - size) * rate
+        area += np.einsum("...i,...i->...", factor, harmonic[..., 1:] - harmonic[..., :-1])
     result: Array = area / end[..., -1]
     return result
 
@@ -91,7 +97,8 @@ def _harmonic(n: Array) -> Array:
     inverse = 1 / (middle * middle)
     result: Array = np.log(middle) + inverse * (1 / 24 - inverse * (7 / 960 - inverse * (31 / 8064)))
     few = n < _SMALL
-    result[few] = digamma(n[few] + 1)
+    if few.any():
+        result[few] = digamma(n[few] + 1)
     return result
 
 
@@ -194,16 +201,19 @@ def area_under_generalized_risk_coverage(
     return float(augrc_of_cells(mass, wrong))
 
 
-def augrc_of_cells(mass: Array, wrong: Array) -> Array:
+def augrc_of_cells(mass: Array, wrong: Array, *, missed: Array | None = None) -> Array:
     """Return AUGRC from weights and mistakes in descending order of confidence, ``(..., m)``.
+
+    The running sums of the mistakes are computed unless they are given.
 
     Example:
         >>> float(augrc_of_cells(np.array([1.0, 1.0]), np.array([0.0, 1.0])))
         0.25
     """
-    before = np.cumsum(wrong, axis=-1) - wrong
-    total = mass.sum(axis=-1)
-    result: Array = (mass * before + wrong * (mass + 1) / 2).sum(axis=-1) / total**2
+    missed = np.cumsum(wrong, axis=-1) if missed is None else missed
+    pairs = np.einsum("...i,...i->...", mass, missed)
+    within = np.einsum("...i,...i->...", mass, wrong) - wrong.sum(axis=-1)
+    result: Array = (pairs - within / 2) / mass.sum(axis=-1) ** 2
     return result
 
 

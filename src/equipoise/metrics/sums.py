@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from equipoise.core.array_functions import AnyArray, asarray_like
-from equipoise.core.arrays import as_numpy, is_tensor
+from equipoise.core.arrays import Array, as_numpy, is_tensor
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Sums", "add_at"]
+__all__ = ["Sums", "add_at", "running_sums"]
 
 
 @final
@@ -195,6 +196,28 @@ def add_at(target: AnyArray, index: AnyArray, values: AnyArray) -> None:
         return
     for column in range(values.shape[1]):
         target[:, column] += np.bincount(index, values[:, column], len(target))
+
+
+def running_sums(values: Array, most: float) -> Array:
+    """Return the running sums of numbers along the last axis, rounded to parts of the largest.
+
+    Whole numbers add up in a tenth of the time of others, and their rounding does not add up. So values are counted in
+    parts: 2^-29 of the largest sum in single precision, 2^-62 in double precision.
+
+    Args:
+        values: ``(..., m)`` float32 or float64.
+        most: What no sum is further from zero than. In single precision, twice as much is possible.
+
+    Example:
+        >>> running_sums(np.array([0.5, 0.25, -1.0]), 1.0)
+        array([ 0.5 ,  0.75, -0.25])
+    """
+    whole, bits = (np.int32, 29) if values.dtype == np.float32 else (np.int64, 62)
+    parts = values.dtype.type(2.0 ** (bits - math.ceil(math.log2(most))))
+    counts = np.rint(values * parts).astype(whole)
+    sums: Array = np.cumsum(counts, axis=-1, dtype=whole).astype(values.dtype)
+    sums /= parts
+    return sums
 
 
 def _dtype(part: AnyArray) -> str:

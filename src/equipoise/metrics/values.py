@@ -106,13 +106,14 @@ def row_metrics(top: TopLabel, state: CalibrationState) -> dict[str, float]:
         state: Their sums.
     """
     cells = top.cells
+    sums = cells.accepted, cells.mistakes
     return _defined(
         {
             "ada_ece": adaptive_error(top, state.n_bins),
-            "smece": smooth_error(top.confidence, top.gaps / top.total),
+            "smece": smooth_error(top.confidence, top.gaps, top.total),
             "ks": largest_gap(top),
-            "auroc": float(auroc_of_cells(cells.right, cells.wrong)),
-            "aurc": float(aurc_of_cells(cells.mass[::-1], cells.wrong[::-1])),
+            "auroc": float(auroc_of_cells(cells.right, cells.wrong, above=cells.mistakes[::-1])),
+            "aurc": float(aurc_of_cells(cells.mass[::-1], cells.wrong[::-1], sums=sums)),
             "debiased_ece": debiased_from_curve(state.curve(), state.effective_samples, norm="l1"),
         }
     )
@@ -137,7 +138,7 @@ def sketch_metrics(state: CalibrationState) -> dict[str, float]:
     return _defined(
         {
             "ada_ece": float(equal_mass_error(mass, gaps, state.n_bins)),
-            "smece": smooth_error(confidence, gaps / total),
+            "smece": smooth_error(confidence, gaps, total),
             "ks": float(np.abs(np.cumsum(gaps)).max() / total),
             "auroc": float(auroc_of_cells(right, wrong)),
             "aurc": float(aurc_of_cells(mass[::-1], wrong[::-1])),
