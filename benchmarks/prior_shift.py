@@ -101,9 +101,10 @@ def simulate(name, logits, labels, *, ratios, changed, repeats, n_rows, n_refere
             calib = rng.integers(0, len(labels), n_reference)
             drawn = rng.choice(n_classes, size=n_rows, p=priors)
             today = order[first[drawn] + (rng.random(n_rows) * np.diff(first)[drawn]).astype(int)]
-            reference = Predictions(logits=logits[calib], labels=labels[calib])
+            ids = np.arange(n_reference + n_rows)
+            reference = Predictions(logits=logits[calib], labels=labels[calib], ids=ids[:n_reference])
             temperature = TemperatureScaling()._fit_rows(reference)
-            rows = Predictions(logits=logits[today])
+            rows = Predictions(logits=logits[today], ids=ids[n_reference:])
             shift = PriorShift(before=temperature).fit_unlabeled(rows, reference=reference)
             low, high = shift.interval.T
             covered.append((low <= priors) & (priors <= high))

@@ -75,8 +75,8 @@ def test_maps_too_large_for_the_rows_are_refused_with_a_reason() -> None:
         Predictions(logits=3 * logits, labels=labels), candidates=["temperature", "matrix", "svs"]
     )
     notes = {trial.name: trial.note for trial in choice.trials}
-    assert notes["matrix"] == "refused: 110 parameters need 1100 rows, there are 100"
-    assert "refused" not in notes["svs"]
+    assert notes["matrix"] == "left out: 110 parameters need 1,100 rows, there are 100"
+    assert "left out" not in notes["svs"]
     few = Predictions(logits=sample(30, 40)[0], labels=sample(30, 40)[1])
     assert "fewer rows than classes" in str(choose(few, candidates=["svs"]))
 
@@ -143,4 +143,4 @@ def test_curves_of_one_confidence_need_two_thousand_rows() -> None:
         notes = {trial.name: trial.note for trial in choose(rows).trials}
         for name in ("isotonic", "histogram", "spline"):
             assert ("requires 2,000 rows" in notes[name]) == refused
-        assert "refused" not in notes["beta"]
+        assert "left out" not in notes["beta"]

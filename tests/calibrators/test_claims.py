@@ -144,4 +144,4 @@ def test_the_advisor_chooses_among_calibrators_of_one_confidence():
     (named,) = [
         trial for trial in choose(claims(), candidates=["temperature"]).trials if trial.name != "identity"
     ]
-    assert named.note == "refused: it needs the scores of every class"
+    assert named.note == "left out: it needs the scores of every class"

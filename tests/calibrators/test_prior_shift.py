@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from equipoise.calibrators import (
     Identity,
@@ -11,8 +12,9 @@ from equipoise.calibrators import (
     estimate_priors,
     load,
 )
+from equipoise.calibrators.prior_shift import _check_recognition
 from equipoise.core import Predictions
-from equipoise.core.errors import DataError, NotFittedError
+from equipoise.core.errors import DataError, NotFittedError, SplitError
 
 OLD, NEW = np.array([1 / 3, 1 / 3, 1 / 3]), np.array([0.7, 0.2, 0.1])
 
@@ -126,6 +128,54 @@ def test_labels_that_contradict_the_assumption_are_an_error(before):
         PriorShift(before=before).fit_unlabeled(moved, reference=draw(OLD, 1000, 31))
 
 
+def recognized_otherwise(noise, seed):
+    """Return whether labels, of which a share is wrong, contradict reference rows of other frequencies."""
+    rng, rows = np.random.default_rng(seed), confusing(NEW, 300, 10**6 + seed)
+    labels = np.where(rng.random(300) < noise, (rows.labels + 1) % 3, rows.labels)
+    try:
+        _check_recognition(
+            Predictions(logits=rows.logits, labels=labels), confusing(OLD, 300, 2 * 10**6 + seed)
+        )
+    except DataError:
+        return True
+    return False
+
+
+def test_labels_that_have_the_frequencies_but_not_the_inputs_of_their_classes(before):
+    assert sum(recognized_otherwise(0.4, seed) for seed in range(20)) >= 19
+    rows, rng = draw(OLD, 600, 12), np.random.default_rng(0)
+    labels = np.where(rng.random(600) < 0.4, (rows.labels + 1) % 3, rows.labels)
+    with pytest.raises(DataError, match="true class has a mean probability of"):
+        PriorShift(before=before).fit_unlabeled(
+            Predictions(logits=rows.logits, labels=labels), reference=draw(OLD, 600, 13)
+        )
+
+
+@pytest.mark.simulation
+def test_labels_are_refused_without_reason_once_in_a_thousand_files():
+    assert sum(recognized_otherwise(0.0, seed) for seed in range(10_000)) <= binom.ppf(0.999, 10_000, 0.001)
+
+
+def test_shares_sum_to_one(before):
+    for wrong in (["a", "b", "c"], {0: 0.7, 1: 0.2, 2: 0.1}):
+        with pytest.raises(DataError, match="one number per class"):
+            PriorShift(before=before).set_priors(wrong)
+    for wrong in ([0.6, 0.2, 0.1], [0.5, 0.5, 0.5]):
+        with pytest.raises(DataError, match="shares that sum to 1, or counts, got shares that sum to"):
+            PriorShift(before=before).set_priors(wrong)
+    for same in ([0.7, 0.2, 0.1], [70, 20, 10], [699.3, 199.8, 99.9], [0.699, 0.2, 0.099]):
+        assert PriorShift(before=before).set_priors(same).priors == pytest.approx(NEW, abs=0.002)
+
+
+def test_classes_are_matched_by_name(before):
+    names, today, reference = ["a", "b", "c"], draw(NEW, 400, 3), draw(OLD, 400, 4)
+    named = Predictions(logits=reference.logits, labels=reference.labels, class_names=names)
+    straight = Predictions(logits=today.logits, class_names=names)
+    turned = Predictions(logits=today.logits[:, ::-1], class_names=names[::-1])
+    one, two = (PriorShift(before=before).fit_unlabeled(rows, reference=named) for rows in (straight, turned))
+    np.testing.assert_allclose(one.priors, two.priors)
+
+
 def test_classes_without_mass(before):
     with pytest.raises(DataError, match="above 0, got 0 for class 2"):
         PriorShift(before=before).set_priors([0.5, 0.5, 0.0])
@@ -140,7 +190,7 @@ def test_classes_without_mass(before):
 def test_what_is_missing_is_reported(before):
     with pytest.raises(DataError, match=r"frequencies .* not known"):
         PriorShift().set_priors(NEW)
-    with pytest.raises(DataError, match="must have 2 numbers, got 3"):
+    with pytest.raises(DataError, match="equally many classes, got 2 and 3"):
         PriorShift(before=before).set_priors([0.5, 0.5])
     with pytest.raises(NotFittedError):
         PriorShift(before=TemperatureScaling())
@@ -181,11 +231,40 @@ def test_intervals_cover_where_one_class_takes_nearly_all_rows(majority):
     for seed in range(150):
         reference = confusing(OLD, 150, 3000 + seed)
         before = TemperatureScaling()._fit_rows(reference)
-        rows = confusing(priors, 500, 7000 + seed)
+        rows = Predictions(logits=confusing(priors, 500, 7000 + seed).logits)
         low, high = PriorShift(before=before).fit_unlabeled(rows, reference=reference).interval.T
         covered.append((low <= priors) & (priors <= high))
     assert np.mean(covered, axis=0).min() > 0.9
     assert 0.93 < np.mean(covered) < 0.985
+
+
+@pytest.mark.simulation
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
+def test_intervals_are_not_too_wide_where_one_class_is_recognized_best():
+    # A short form of benchmarks/prior_shift.py. One temperature for all digits makes zeros underconfident.
+    datasets = pytest.importorskip("sklearn.datasets")
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(0)
+    x, y = datasets.load_digits(return_X_y=True)
+    x = x / 16 + rng.normal(scale=0.35, size=x.shape)
+    train, rest = np.split(rng.permutation(len(y)), [500])
+    network = MLPClassifier((32,), max_iter=200, random_state=0).fit(x[train], y[train])
+    logits, labels = np.log(np.clip(network.predict_proba(x[rest]), 1e-12, None)), y[rest]
+    priors = np.bincount(labels) * np.where(np.arange(10) == 0, 100, 1)
+    priors = priors / priors.sum()
+    covered = []
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        calib = rng.integers(0, len(labels), 500)
+        drawn = rng.choice(len(labels), size=500, p=(priors / np.bincount(labels))[labels])
+        reference = Predictions(logits=logits[calib], labels=labels[calib], ids=np.arange(500))
+        before = TemperatureScaling()._fit_rows(reference)
+        rows = Predictions(logits=logits[drawn], ids=np.arange(500, 1000))
+        low, high = PriorShift(before=before).fit_unlabeled(rows, reference=reference).interval.T
+        covered.append((low <= priors) & (priors <= high))
+    assert 0.94 < np.mean(covered, axis=0)[0] < 0.985
+    assert 0.95 < np.mean(covered) < 0.975  # 98% if all classes share one temperature
 
 
 def test_reference_rows_of_a_perfect_classifier_give_wilson_intervals():
@@ -227,7 +306,12 @@ def test_reference_rows_that_cannot_serve(before):
     with pytest.raises(DataError, match="either `trained_priors` or `reference`"):
         PriorShift(before=before, trained_priors=OLD).fit_unlabeled(rows, reference=draw(OLD, 100, 28))
     with pytest.raises(DataError, match="no labels"):
-        PriorShift(before=before).fit_unlabeled(rows, reference=rows)
+        PriorShift(before=before).fit_unlabeled(rows, reference=Predictions(logits=draw(OLD, 9, 5).logits))
+    labeled = draw(NEW, 400, 26)
+    with pytest.raises(SplitError, match="400 of 400 rows are among the reference rows"):
+        PriorShift(before=before).fit_unlabeled(rows, reference=labeled)
+    with pytest.raises(DataError, match="a calibrator was applied to these predictions already"):
+        PriorShift(before=before).fit_unlabeled(before(rows), reference=draw(OLD, 100, 28))
 
 
 def test_weights_of_reference_rows_count_as_repetitions(before):

@@ -80,19 +80,41 @@ def test_reference_rows_correct_the_estimate(folder, capsys):
             ["--unlabelled", "today.npz", "--reference", "calib.npz", "--trained-priors", "zero.json"],
             "either --reference or --trained-priors",
         ),
-        (["--unlabelled", "today.npz", "--reference", "today.npz"], "labels"),
-        (["--priors", "missing.json"], "missing.json: cannot be read"),
-        (["--priors", "bad.json"], "one number per class"),
+        (["--unlabelled", "today.npz", "--reference", "today.npz"], "are among the reference rows"),
+        (["--unlabelled", "calibrated.npz"], "a calibrator was applied to these predictions already"),
+        (["--priors", "missing.json"], "missing.json' does not exist"),
+        (["--priors", "bad.json"], "one share or count per class"),
         (["--priors", "zero.json"], "above 0"),
-        (["--priors", "named.json"], "expected the classes 0, 1, 2"),
+        (
+            ["--priors", "named.json"],
+            "expected the classes 0, 1, 2, got cat, dog, cow. Name the classes in order",
+        ),
+        (["--priors", "named.json", "--class-names", "cat,dog"], "--class-names must have 3 names, got 2"),
+        (
+            ["--priors", "short.json"],
+            "`priors` and `trained_priors` must have equally many classes, got 2 and 3",
+        ),
+        (["--priors", "sum.json"], "shares that sum to 0.9"),
+        (["--priors", "twice.json"], "a class is named twice"),
     ],
 )
 def test_mistakes_are_one_line(folder, words, message, capsys):
     (folder / "bad.json").write_text('"even"')
     (folder / "zero.json").write_text("[1, 1, 0]")
     (folder / "named.json").write_text('{"cat": 1, "dog": 1, "cow": 1}')
+    (folder / "short.json").write_text("[1, 1]")
+    (folder / "sum.json").write_text("[0.6, 0.2, 0.1]")
+    (folder / "twice.json").write_text('{"0": 1, "1": 1, "2": 1, "2": 5}')
+    assert main(["apply", "calibrator.json", "today.npz", "-o", "calibrated.npz", "--quiet"]) == 0
     capsys.readouterr()
     assert main(["adapt", "calibrator.json", *words, "-o", "adapted.json"]) == 2
     shown = capsys.readouterr().err
     assert message in shown
     assert "Traceback" not in shown
+
+
+def test_frequencies_by_name(folder):
+    (folder / "priors.json").write_text(json.dumps({"dog": 0.2, "cow": 0.1, "cat": 0.7}))
+    words = ["--priors", "priors.json", "--class-names", "cat,dog,cow", "-o", "adapted.json", "--quiet"]
+    assert main(["adapt", "calibrator.json", *words]) == 0
+    np.testing.assert_allclose(load("adapted.json").priors, NEW)

@@ -165,12 +165,16 @@ def _small_text(path: Path) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not valid JSON (line {error.lineno}, column {error.colno})"
     return f"{type(error).__name__} {first_line(error) if str(error) else ''}".strip()
 
 
 def _checked(content: Any, where: str) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DataError(f"load: {where} is not a saved calibrator. Write one with calibrator.save(path).")
+        raise DataError(
+            f"load: {where} is not a saved calibrator. Write one with `equipoise calibrate` or calibrator.save(path)."
+        )
     check_content(content, where=f"load: {where}")
     version = content.get("version")
     if type(version) is not int or not version > 0:

@@ -2,82 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, final
+from functools import partial
+from typing import Any, Self, final
 
 import numpy as np
-from scipy.special import chdtri, expit, logit, ndtri
+from scipy.special import chdtri, ndtri
 
 from equipoise.calibrators.artifact_checks import Axes
 from equipoise.calibrators.base import Calibrator
 from equipoise.calibrators.identity import Identity
 from equipoise.calibrators.one_vs_rest import row_weights
+from equipoise.calibrators.prior_estimates import (
+    TAIL,
+    LabeledRows,
+    adapt_by_class,
+    bootstrap_interval,
+    correct_by_labels,
+    effective_rows,
+    estimate_priors,
+    warn_of_few_rows,
+    with_mass,
+)
 from equipoise.calibrators.result import FitResult
 from equipoise.core.array_functions import AnyArray, log_softmax, softmax
 from equipoise.core.arrays import Array, array_namespace
 from equipoise.core.errors import DataError, NotFittedError
 from equipoise.core.predictions import Predictions
-from equipoise.core.seeds import numpy_generator
+from equipoise.core.predictions.combine import order_classes
+from equipoise.core.rows import check_disjoint
 
 __all__ = ["PriorShift", "estimate_priors"]
 
-_TOLERANCE = 1e-9
-_MOST_STEPS = 5000
+_WHERE = "PriorShift.fit_unlabeled"
+# Shares may differ from a sum of 1 by so much.
+_MOST_ROUNDING = 0.03
 # Labels contradict the assumption if chance explains them in one of so many files.
 _LEVEL = 0.001
 # Frequencies stay as they were unless a likelihood-ratio test at this level shows that they changed.
 _NO_SHIFT_LEVEL = 0.05
-# Each end of an interval leaves out so much.
-_TAIL = 0.025
-# Changes of log-odds that are looked at, and how often a range is halved to find a value in it.
-_MOST_TILT, _N_TILTS, _HALVINGS = 40.0, 25, 25
-# Every row can be of every class, with so much probability.
-_LEAST_SHARE = 1e-12
-# Intervals were simulated with so many reference rows of every class.
-_FEW_ROWS = 40
 _EXACT = (
     "the interval treats the calibrator as exact, so it is too narrow; labeled reference rows add its error"
 )
 _INNER = "before_"
 # Calibrators such as isotonic regression answer exactly 0, which has no finite logit.
 _IMPOSSIBLE = 1e-38
-
-
-def estimate_priors(probs: Array, trained_priors: Array, weights: Array | None = None) -> Array:
-    r"""Estimate the class frequencies of unlabeled rows from calibrated probabilities, by maximum likelihood.
-
-    .. math:: \pi' \leftarrow \operatorname{mean}_i p'_i, \qquad p'_{ik} \propto p_{ik} \pi'_k / \pi_k
-
-    The likelihood is concave, so that the iteration has one end.
-
-    Args:
-        probs: ``(n, k)``, calibrated for rows with the frequencies ``trained_priors``.
-        trained_priors: ``(k,)``, above 0, summing to 1.
-        weights: ``(n,)``, or ``(n, b)`` for b estimates at once.
-
-    Returns:
-        ``(k,)`` or ``(k, b)``.
-
-    Example:
-        >>> probs = np.array([[0.9, 0.1]] * 9 + [[0.1, 0.9]])  # frequencies were even, and one row in ten is of class 1
-        >>> estimate_priors(probs, np.array([0.5, 0.5])).round(3)
-        array([1., 0.])
-
-    Reference:
-        Saerens, Latinne, Decaestecker (2002), Adjusting the outputs of a classifier to new a priori probabilities.
-    """
-    relative = probs / trained_priors
-    share = np.ones((len(probs), 1)) if weights is None else weights.reshape(len(probs), -1)
-    share = share / share.sum(axis=0)
-    priors = np.repeat(trained_priors[:, None], share.shape[1], axis=1)
-    for _ in range(_MOST_STEPS):
-        fresh = priors * (relative.T @ (share / np.maximum(relative @ priors, 1e-300)))
-        change = np.abs(fresh - priors).max()
-        priors = fresh / fresh.sum(axis=0)
-        if change < _TOLERANCE:
-            break
-    return priors if weights is not None and weights.ndim == 2 else priors[:, 0]
 
 
 @final
@@ -151,13 +121,13 @@ class PriorShift(Calibrator):
         """Adapt to known class frequencies.
 
         Args:
-            priors: ``(k,)``, above 0; they are divided by their sum.
+            priors: Shares or counts ``(k,)``, above 0; they are divided by their sum.
 
         Returns:
             The calibrator itself.
         """
         new = _checked(priors, name="priors")
-        old = self._old_priors(len(new))
+        old = self._old_priors(len(new), given="`priors`")
         return self._set(_found(new, old, "to known class frequencies"))
 
     def fit_unlabeled(
@@ -185,14 +155,22 @@ class PriorShift(Calibrator):
             The calibrator itself.
 
         Raises:
-            DataError: If nothing calibrates the probabilities, labels contradict the adapted probabilities, or a class
-                has fewer than two reference rows.
+            DataError: If nothing calibrates the probabilities, they were calibrated before, labels contradict the
+                assumption, or a class has fewer than two reference rows.
+            SplitError: If rows are among the reference rows, too.
         """
+        if n_resamples < 1:
+            raise ValueError(f"{_WHERE}: `n_resamples` must be 1 or more, got {n_resamples}.")
         if (self.before is None or isinstance(self.before, Identity)) and not calibrated:
             raise DataError(
-                "PriorShift.fit_unlabeled: the probabilities are not calibrated, so frequencies cannot be estimated "
+                f"{_WHERE}: the probabilities are not calibrated, so frequencies cannot be estimated "
                 "from them. Pass before=, a fitted calibrator, or calibrated=True if they are."
             )
+        if reference is not None:
+            problem = "rows are among the reference rows, too. Leave them out of one of the two."
+            new_rows, old_rows = predictions.rows_without_outcomes, reference.rows_without_outcomes
+            check_disjoint(new_rows, old_rows, where=_WHERE, problem=problem)
+            reference, predictions = order_classes(reference, predictions, where=_WHERE)
         log_probs = self._calibrated(predictions)
         weights = row_weights(predictions.weights, len(log_probs))
         offset: Array | float
@@ -200,30 +178,38 @@ class PriorShift(Calibrator):
             old, offset, n_source = self._old_priors(log_probs.shape[1]), 0.0, self._n_source()
         else:
             labeled = self._labeled(reference, log_probs.shape[1])
-            old, offset, n_source = labeled.frequencies, labeled.offset, _effective(labeled.weights)
+            old, offset, n_source = labeled.frequencies, labeled.offset, effective_rows(labeled.weights)
         probs = softmax(log_probs + offset)
-        n_rows = _effective(weights)
-        new = _with_mass(estimate_priors(probs, old, weights), n_rows)
+        n_rows = effective_rows(weights)
+        new = with_mass(estimate_priors(probs, old, weights), n_rows)
         shift = _shown_shift(probs @ (new / old), weights, n_source, len(old))
         warnings: tuple[str, ...]
-        level = _LEVEL / 2 / len(old)
+        allowed: Callable[[float], Array]
         if reference is None:
-            interval, warnings = _bootstrap(probs, old, weights, n_resamples, seed), (_EXACT,)
-            allowed = _allowed(probs * (new / old), weights, interval, level)
+            interval, warnings = bootstrap_interval(probs, old, weights, n_resamples, seed), (_EXACT,)
+            allowed = partial(_allowed, probs * (new / old), weights, interval)
         else:
-            corrected, interval = _corrected(probs, weights, labeled, new)
-            _, allowed = _corrected(probs, weights, labeled, new, tail=level)
+            adapted = adapt_by_class(log_probs, weights, labeled)
+            corrected, allowed = correct_by_labels(probs, adapted, weights, labeled, new)
+            interval = allowed(TAIL)
             # EM has less variance and the correction less bias: the mean of both has a lower log-loss than either.
-            new = _with_mass(np.clip((new + corrected) / 2, *interval), n_rows)
-            warnings = _few_rows(labeled)
+            new = with_mass(np.clip((new + corrected) / 2, *interval), n_rows)
+            warnings = warn_of_few_rows(labeled)
         if predictions.has_labels:
-            _check_against_labels(predictions, weights, allowed)
+            _check_against_labels(predictions, weights, allowed(_LEVEL / 2 / len(old)))
+            if reference is not None:
+                _check_recognition(predictions, reference)
         found = _found(
             new, old, "to unlabeled rows", interval=interval, offset=offset, shift=shift, warnings=warnings
         )
         return self._set(found)
 
     def _calibrated(self, predictions: Predictions) -> Array:
+        if self.before is not None and predictions.fitted_on is not None:
+            raise DataError(
+                f"{_WHERE}: a calibrator was applied to these predictions already, and `before` would be the second. "
+                "Pass the raw predictions."
+            )
         scores = predictions.logits.astype(np.float64, copy=False)
         if self.before is not None:
             scores = self.before._mapped(scores)
@@ -232,43 +218,24 @@ class PriorShift(Calibrator):
         log_probs: Array = log_softmax(scores)
         return log_probs
 
-    def _labeled(self, reference: Predictions, n_classes: int) -> _Labeled:
+    def _labeled(self, reference: Predictions, n_classes: int) -> LabeledRows:
         if self.trained_priors is not None:
             raise DataError(
-                "PriorShift.fit_unlabeled: expected either `trained_priors` or `reference`, which has the old "
+                f"{_WHERE}: expected either `trained_priors` or `reference`, which has the old "
                 "frequencies, got both. Leave out one of them."
             )
         log_probs = self._calibrated(reference)
         if log_probs.shape[1] != n_classes:
-            raise DataError(
-                f"PriorShift.fit_unlabeled: `reference` must have {n_classes} classes, got {log_probs.shape[1]}."
-            )
+            raise DataError(f"{_WHERE}: `reference` must have {n_classes} classes, got {log_probs.shape[1]}.")
         weights = row_weights(reference.weights, len(log_probs))
-        hits = np.equal(reference.labels[:, None], np.arange(n_classes)) * weights[:, None]
-        fewest = int(np.argmin(np.count_nonzero(hits, axis=0)))
-        if np.count_nonzero(hits[:, fewest]) < 2:
-            raise DataError(
-                f"PriorShift.fit_unlabeled: `reference` must have at least two rows of every class, got "
-                f"{np.count_nonzero(hits[:, fewest])} of class {fewest}. Give more labeled rows."
-            )
-        frequencies = hits.sum(axis=0) / hits.sum()
-        offset = np.zeros(n_classes)
-        for _ in range(
-            _MOST_STEPS
-        ):  # at the maximum of the likelihood, probabilities have the labels' frequencies
-            step = np.log(frequencies / np.average(softmax(log_probs + offset), axis=0, weights=weights))
-            offset += step
-            if np.abs(step).max() < _TOLERANCE:
-                break
-        probs = softmax(log_probs + offset)
-        return _Labeled(probs, weights, hits / hits.sum(axis=0), frequencies, offset)
+        return LabeledRows.of(log_probs, reference.labels, weights)
 
     def _n_source(self) -> float:
         """Return how many rows the old frequencies are known from; without limit if they were given."""
         rows = None if self.before is None or self.trained_priors is not None else self.before._rows
         return np.inf if rows is None else max(1.0, len(rows.hashes) * 2.0**64 / rows.below)
 
-    def _old_priors(self, n_classes: int) -> Array:
+    def _old_priors(self, n_classes: int, *, given: str = "the predictions") -> Array:
         if self.trained_priors is not None:
             old = np.asarray(self.trained_priors)
         else:
@@ -280,7 +247,10 @@ class PriorShift(Calibrator):
                 )
             old = _checked(known, name="trained_priors")
         if len(old) != n_classes:
-            raise DataError(f"PriorShift: `trained_priors` must have {n_classes} numbers, got {len(old)}.")
+            raise DataError(
+                f"PriorShift: {given} and `trained_priors` must have equally many classes, got {n_classes} and "
+                f"{len(old)}. Give one number per class."
+            )
         return old
 
     def _set(self, found: FitResult) -> Self:
@@ -297,7 +267,7 @@ class PriorShift(Calibrator):
     def _learn(self, predictions: Predictions) -> FitResult:
         weights = row_weights(predictions.weights, len(predictions))
         counts = np.bincount(predictions.labels, weights, predictions.logits.shape[1])
-        new = _with_mass(counts / counts.sum(), float(weights.sum()))
+        new = with_mass(counts / counts.sum(), float(weights.sum()))
         return _found(new, self._old_priors(len(new)), "to the frequencies of labels")
 
     def _parameters(self) -> Mapping[str, Array]:
@@ -319,30 +289,6 @@ class PriorShift(Calibrator):
         if self.before.gives == "probs":
             return xp.log(xp.clip(scores, _IMPOSSIBLE, None)) + parameters["log_ratio"]
         return log_softmax(scores) + parameters["log_ratio"]
-
-
-class _Labeled(NamedTuple):
-    """Labeled rows with the old frequencies.
-
-    Attributes:
-        probs: Calibrated probabilities with the offsets, ``(n, k)``.
-        weights: Row weights, ``(n,)``.
-        shares: Share of each row in its class, ``(n, k)``; columns sum to 1.
-        frequencies: Frequencies of the labels, ``(k,)``.
-        offset: What the log-probabilities lack to have these frequencies, ``(k,)``.
-    """
-
-    probs: Array
-    weights: Array
-    shares: Array
-    frequencies: Array
-    offset: Array
-
-    @property
-    def n_rows(self) -> Array:
-        """Effective number of rows of each class."""
-        counts: Array = 1.0 / (self.shares**2).sum(axis=0)
-        return counts
 
 
 def _found(
@@ -373,149 +319,24 @@ def _found(
     )
 
 
-def _effective(weights: Array) -> float:
-    return float(weights.sum() ** 2 / (weights**2).sum())
-
-
 def _shown_shift(ratio: Array, weights: Array, n_source: float, n_classes: int) -> float:
     """Return how far to adapt, from 0 to 1, given the likelihood ratio of every row.
 
     Below the limit of the test chance explains the difference, and adapting to chance would cost log-loss. Above it the
     answer rises quickly to 1. The statistic is scaled down because the old frequencies are known from a sample, too.
     """
-    n_rows = _effective(weights)
+    n_rows = effective_rows(weights)
     statistic = 2 * n_rows * float(np.average(np.log(ratio), weights=weights)) / (1 + n_rows / n_source)
     limit = float(chdtri(n_classes - 1, _NO_SHIFT_LEVEL))
     return 0.0 if statistic <= limit else 1.0 - (limit / statistic) ** 2
 
 
-def _bootstrap(probs: Array, old: Array, weights: Array, n_resamples: int, seed: int) -> Array:
-    draws = numpy_generator(seed, "prior_shift").multinomial(
-        len(probs), weights / weights.sum(), size=n_resamples
-    )
-    resampled = estimate_priors(probs, old, draws.T.astype(np.float64))
-    return np.quantile(resampled, [0.025, 0.975], axis=1)
-
-
-def _corrected(
-    probs: Array, weights: Array, labeled: _Labeled, start: Array, *, tail: float = _TAIL
-) -> tuple[Array, Array]:
-    r"""Correct an estimate by labeled rows, and return it with its interval.
-
-    Let :math:`h_k = (p_k / \pi_k) / \sum_j p_j \pi'_j / \pi_j`, the derivative of the log-likelihood at EM's estimate.
-    Whatever the calibrator is worth, its mean over new rows is :math:`H \pi'`, where column :math:`y` of :math:`H` is
-    the mean over labeled rows of class :math:`y`. So :math:`\psi = H^{-1} h` has the mean :math:`\pi'`, and mean 1 or 0
-    within each class. The interval has all frequencies whose distance from the estimate is at most the normal quantile
-    times the standard error *that they would have* (as Wilson's interval for a proportion, which it is for a perfect
-    classifier).
-    """
-    old, n_rows = labeled.frequencies, _effective(weights)
-    # One row more of each class: where EM finds none, the first would count too much.
-    start = (n_rows * start + 1) / (n_rows + len(start))
-    new_h, old_h = (one / old / (one @ (start / old))[:, None] for one in (probs, labeled.probs))
-    inverse = np.linalg.pinv(labeled.shares.T @ old_h)
-    new_psi, share = new_h @ inverse, weights / weights.sum()
-    estimate = share @ new_psi
-    held, scatter = _scatter(new_h * start, new_psi, share, n_rows, old_h @ inverse, labeled)
-    return np.clip(estimate, 0, 1), _ends(estimate, held, scatter, n_rows, tail)
-
-
-def _scatter(
-    adapted: Array, psi: Array, share: Array, n_rows: float, old_psi: Array, labeled: _Labeled
-) -> tuple[Array, Array]:
-    r"""Return the variance of the estimates from the scatter of :math:`\psi` within classes.
-
-    Labeled rows alone know little about this scatter. If 2 of 50 rows look like another class, 5 could have as well:
-    then the estimate for that class is too large just where its variance is too small. So new rows count, too. They are
-    shared among the classes by their adapted probabilities, whose log-odds for one class are tilted, from rows of this
-    class being rare among the new ones to their being frequent.
-
-    Returns:
-        For each tilt (rows) and class: its share of the new rows, and the variance.
-    """
-    adapted = adapted + _LEAST_SHARE
-    adapted /= adapted.sum(axis=1, keepdims=True)
-    log_odds, share = logit(adapted), share[:, None]
-    few = 0.5 / n_rows
-    middle = _tilt(log_odds, share, np.clip(share[:, 0] @ psi, few, 1 - few))
-    n_labeled = labeled.n_rows[:, None]
-    old_first, old_square = (labeled.shares.T @ old_psi**power for power in (1, 2))
-    held, scatter = [], []
-    for tilt in np.sinh(np.linspace(-1, 1, _N_TILTS) * np.arcsinh(_MOST_TILT)):
-        own = share * expit(log_odds + middle + tilt)
-        others = (share - own) / (1 - adapted)
-        sums = []  # by class that has the rows, and class that is tilted
-        for values in (np.ones_like(psi), psi, psi**2):
-            found = adapted.T @ (others * values)
-            np.fill_diagonal(found, (own * values).sum(axis=0))
-            sums.append(found)
-        frequency, first, square = sums
-        count = n_labeled + n_rows * frequency
-        mean = (n_labeled * old_first + n_rows * first) / count
-        variance = (n_labeled * old_square + n_rows * square) / count - mean**2
-        variance = np.maximum(variance, 0) * count / (count - 1)
-        held.append(np.diag(frequency))
-        scatter.append((variance * (frequency / n_rows + frequency**2 / n_labeled)).sum(axis=0))
-    return np.stack(held), np.stack(scatter)
-
-
-def _tilt(log_odds: Array, share: Array, frequency: Array) -> Array:
-    """Return what the log-odds of each class lack to have a frequency."""
-    low, high = np.full(len(frequency), -_MOST_TILT), np.full(len(frequency), _MOST_TILT)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        below = (share * expit(log_odds + middle)).sum(axis=0) < frequency
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    found: Array = (low + high) / 2
-    return found
-
-
-def _ends(estimate: Array, held: Array, scatter: Array, n_rows: float, tail: float) -> Array:
-    """Return the lowest and the highest frequency that the estimates allow, ``(2, k)``."""
-    quantile, columns = ndtri(tail) ** 2, np.arange(len(estimate))
-
-    def allowed(frequency: Array) -> Array:
-        drawn = frequency * (1 - frequency) / n_rows
-        low, high = np.zeros(len(estimate)), np.full(len(estimate), len(held) - 1.0)
-        for _ in range(_HALVINGS):
-            position = (low + high) / 2
-            before = np.minimum(position.astype(np.int64), len(held) - 2)
-            part = position - before
-            own, within = (
-                one[before, columns] * (1 - part) + one[before + 1, columns] * part for one in (held, scatter)
-            )
-            # If so, so much of the difference is expected from the draw of rows, and the rest from scatter.
-            expected = frequency + (estimate - frequency) * drawn / np.maximum(drawn + within, 1e-300)
-            low, high = np.where(own < expected, position, low), np.where(own < expected, high, position)
-        near: Array = (estimate - frequency) ** 2 <= quantile * (drawn + within)
-        return near
-
-    ends = []
-    for bound in (np.zeros(len(estimate)), np.ones(len(estimate))):
-        inside, outside = np.clip(estimate, 0, 1), bound
-        reached = allowed(bound)
-        for _ in range(_HALVINGS):
-            middle = (inside + outside) / 2
-            kept = allowed(middle)
-            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-        ends.append(np.where(reached, bound, inside))
-    return np.stack(ends)
-
-
-def _few_rows(labeled: _Labeled) -> tuple[str, ...]:
-    """Return a warning if a class has too few labeled rows for the interval to be relied on."""
-    fewest = int(np.argmin(labeled.n_rows))
-    if labeled.n_rows[fewest] >= _FEW_ROWS:
-        return ()
-    return (
-        f"class {fewest} has {labeled.n_rows[fewest]:.0f} reference rows; with fewer than {_FEW_ROWS} of every class "
-        "the intervals may be too narrow",
-    )
-
-
 def _checked(priors: Sequence[float] | Array, *, name: str) -> Array:
     """Return frequencies that sum to 1; a class without mass is an error."""
-    values = np.asarray(priors, np.float64)
+    try:
+        values = np.asarray(priors, np.float64)
+    except (TypeError, ValueError):
+        values = np.zeros(0)
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all():
         raise DataError(f"PriorShift: `{name}` must be one number per class, at least two, got {priors!r}.")
     if not (values > 0).all():
@@ -523,14 +344,13 @@ def _checked(priors: Sequence[float] | Array, *, name: str) -> Array:
             f"PriorShift: `{name}` must be above 0, got {values.min():g} for class {int(values.argmin())}. A class "
             "without rows cannot be adapted; give it a small frequency, such as 1e-4."
         )
-    frequencies: Array = values / values.sum()
-    return frequencies
-
-
-def _with_mass(priors: Array, n_rows: float) -> Array:
-    """Return frequencies of which none is below half a row."""
-    raised = np.maximum(priors, 0.5 / max(n_rows, 1.0))
-    frequencies: Array = raised / raised.sum()
+    total = float(values.sum())
+    if values.max() < 1 and abs(total - 1) > _MOST_ROUNDING:
+        raise DataError(
+            f"PriorShift: `{name}` must be shares that sum to 1, or counts, got shares that sum to {total:.4g}. "
+            "Correct them."
+        )
+    frequencies: Array = values / total
     return frequencies
 
 
@@ -541,7 +361,7 @@ def _allowed(adapted: Array, weights: Array, interval: Array, level: float) -> A
     expected = share @ probs
     # Labels differ from frequencies by chance, and estimates of these by what the interval says.
     error = np.sqrt(
-        share**2 @ (probs * (1 - probs)) + ((interval[1] - interval[0]) / 2 / ndtri(1 - _TAIL)) ** 2
+        share**2 @ (probs * (1 - probs)) + ((interval[1] - interval[0]) / 2 / ndtri(1 - TAIL)) ** 2
     )
     half = ndtri(1 - level) * error
     return np.stack([expected - half, expected + half])
@@ -556,7 +376,42 @@ def _check_against_labels(predictions: Predictions, weights: Array, allowed: Arr
     if beyond[worst] > 0:
         low, high = 100 * np.clip(allowed[:, worst], 0, 1)
         raise DataError(
-            f"PriorShift.fit_unlabeled: labels contradict the adapted probabilities: class {worst} is "
+            f"{_WHERE}: labels contradict the adapted probabilities: class {worst} is "
             f"{100 * found[worst]:.3g}% of the labels, where {low:.3g}% to {high:.3g}% are expected. More than class "
             "frequencies has changed: fit a new calibrator on these rows."
+        )
+
+
+def _check_recognition(predictions: Predictions, reference: Predictions) -> None:
+    """Raise if rows of the same class are recognized better or worse than the reference rows.
+
+    If inputs of each class are distributed as before, so is the probability of the true class before calibration, which
+    no reference row was used for. Means within classes are compared, with the variance of the rows of both files.
+    """
+    hits, probs, weights = [], [], []
+    for rows in (predictions, reference):
+        hits.append(np.equal(rows.labels[:, None], np.arange(rows.probs.shape[1])))
+        probs.append(rows.probs[hits[-1]])
+        weights.append(row_weights(rows.weights, len(rows)))
+    share, old_share = (one * weight[:, None] for one, weight in zip(hits, weights, strict=True))
+    count, old_count = share.sum(axis=0), old_share.sum(axis=0)
+    mean, old_mean = probs[0] @ share / np.maximum(count, 1e-300), probs[1] @ old_share / old_count
+    pooled = (mean * count + old_mean * old_count) / (count + old_count)
+    squares = sum(
+        ((one[:, None] - pooled) ** 2 * part).sum(axis=0)
+        for one, part in zip(probs, (share, old_share), strict=True)
+    )
+    # Rows of one class are equal under the assumption: this is the variance when they are mixed.
+    scatter = squares / np.maximum(count + old_count - 1, 1)
+    n_rows, n_old = (
+        one.sum(axis=0) ** 2 / np.maximum((one**2).sum(axis=0), 1e-300) for one in (share, old_share)
+    )
+    part = count / count.sum()
+    error = float(np.sqrt(part**2 @ (scatter * (1 / np.maximum(n_rows, 1) + 1 / n_old))))
+    difference = float(part @ (mean - old_mean))
+    if abs(difference) > ndtri(1 - _LEVEL / 2) * error:
+        raise DataError(
+            f"{_WHERE}: labels contradict the assumption that the inputs of each class are distributed as before: the "
+            f"true class has a mean probability of {float(part @ mean):.3f} before calibration, where rows of the same "
+            f"classes in the reference have {float(part @ old_mean):.3f}. Fit a new calibrator on these rows."
         )

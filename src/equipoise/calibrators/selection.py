@@ -56,7 +56,7 @@ _CURVES = ("isotonic", "histogram", "spline")
 #: What a cautious user takes without looking: for scores of every class, and for one confidence.
 _SIMPLE, _SIMPLE_CLAIMS = ("identity", "temperature"), ("identity", "platt")
 
-_HEADS = ("calibrator", "numbers", "log-loss", "gain", "+-", "ECE", "")
+_HEADS = ("calibrator", "parameters", "log-loss", "gain", "+-", "ECE", "")
 
 
 @final
@@ -67,11 +67,11 @@ class Trial:
     Attributes:
         name: The calibrator.
         n_parameters: How many numbers it learns.
-        log_loss: Mean over held-out rows; nan if refused.
+        log_loss: Mean over held-out rows; nan if left out.
         improvement: How much lower that is than without calibration.
         error: Standard error of the improvement.
         ece: 15-bin ECE of the held-out confidences; reported, never the criterion.
-        note: "chosen", or why it was refused.
+        note: "chosen", or why it was left out.
     """
 
     name: str
@@ -130,7 +130,7 @@ def choose(
     The candidate with the lowest log-loss wins. With fewer than 2,000 rows it must beat temperature scaling and no
     calibration (Platt scaling for top-1 predictions) by more than one standard error; otherwise the better of these two
     is taken. No calibration is always a candidate. Calibrators with more than one parameter per ten rows are
-    refused unless a penalty holds them. The choice itself is cross-validated
+    left out unless they are regularized. The choice itself is cross-validated
     once more (nested), so that the expected gain is not that of the luckiest candidate.
 
     Args:
@@ -178,10 +178,10 @@ def choose(
     # Zeros count the same for every candidate and for no calibration, so that they alone do not decide.
     data = with_floor(data, floor) if floor else data
     n_classes = data.logits.shape[1]
-    refused = {
+    left_out = {
         name: refusal(one, float(weights.sum()), n_classes, claims=claims) for name, one in named.items()
     }
-    tried = {name: one for name, one in named.items() if not refused[name]}
+    tried = {name: one for name, one in named.items() if not left_out[name]}
     size = {name: one.n_parameters(n_classes) for name, one in named.items()}
     folds = min(folds, len(predictions))
     if len(predictions) < _FEWEST_ROWS or folds < 3:
@@ -192,7 +192,7 @@ def choose(
     return Choice(
         calibrator=named[chosen].fit(predictions),
         trials=tuple(
-            _trial(name, size[name], outcome, weights, note=refused[name] or "chosen" * (name == chosen))
+            _trial(name, size[name], outcome, weights, note=left_out[name] or "chosen" * (name == chosen))
             for name in named
         ),
         reason=_reason(chosen, outcome.losses, weights, rule),
@@ -269,17 +269,17 @@ def refusal(calibrator: Calibrator, rows: float, n_classes: int, *, claims: bool
 
     Example:
         >>> refusal(KINDS["vector"](), 50, 10)
-        'refused: 20 parameters ...'
+        'left out: 20 parameters ...'
     """
     if claims and not calibrator.takes_claims:
-        return "refused: it needs the scores of every class"
+        return "left out: it needs the scores of every class"
     if claims and calibrator.kind in _CURVES and rows < _ROWS_FOR_BEST:
-        return f"refused: a curve of one confidence requires {_ROWS_FOR_BEST:,} rows, there are {rows:.0f}"
+        return f"left out: a curve of one confidence requires {_ROWS_FOR_BEST:,} rows, there are {rows:,.0f}"
     size = calibrator.n_parameters(n_classes)
     if calibrator.penalized:
-        return f"refused: fewer rows than classes ({n_classes})" if rows < n_classes else ""
+        return f"left out: fewer rows than classes ({n_classes})" if rows < n_classes else ""
     needed = _ROWS_PER_PARAMETER * size
-    return f"refused: {size} parameters need {needed} rows, there are {rows:.0f}" if rows < needed else ""
+    return f"left out: {size} parameters need {needed:,} rows, there are {rows:,.0f}" if rows < needed else ""
 
 
 @dataclass(frozen=True, slots=True)

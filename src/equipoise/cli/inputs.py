@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 from click.core import ParameterSource
 
+from equipoise.core.errors import EquipoiseError
 from equipoise.core.escaping import without_secrets
 from equipoise.core.reading import Columns
 from equipoise.core.splits import SPLITS
@@ -19,7 +20,15 @@ from equipoise.core.splits import SPLITS
 if TYPE_CHECKING:
     from equipoise.core.reading.files import SourceLike
 
-__all__ = ["COLUMN_OPTIONS", "OPTION_OF", "column_options", "given_words", "naming_ids", "one_or_several"]
+__all__ = [
+    "COLUMN_OPTIONS",
+    "OPTION_OF",
+    "column_options",
+    "given_words",
+    "naming_ids",
+    "one_or_several",
+    "refuse_given",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -128,6 +137,23 @@ def given_words(*names: str) -> list[str]:
     return words
 
 
+def refuse_given(names: Iterable[str], reason: str) -> None:
+    """Raise if an option of one of these parameters was given on the command line, where it would be ignored.
+
+    Args:
+        names: Parameters of the command.
+        reason: What follows the option in the message, with a remedy.
+
+    Raises:
+        UsageError: With the option.
+    """
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in names and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]} {reason}")
+
+
 def column_options(function: F, *, names: Mapping[str, str] = OPTION_OF) -> F:
     """Add the options that describe a file; the command gets them as one argument ``columns``.
 
@@ -142,11 +168,17 @@ def column_options(function: F, *, names: Mapping[str, str] = OPTION_OF) -> F:
         given = {name: value for name, value in columns.items() if value is not None and value is not False}
         if "first_label" in given:
             given["first_label"] = int(given["first_label"])
-        return function(*args, columns=cast("Columns", given), **options)
+        try:
+            return function(*args, columns=cast("Columns", given), **options)
+        except EquipoiseError as error:
+            if names is not OPTION_OF:  # the program spells arguments by their usual options
+                error.message, error.where, error.arguments = error.describe(names), "", {}
+            raise
 
     described: Any = command
     for name, facts in reversed(_OPTIONS.items()):
-        described = click.option(names[name], name, **facts)(described)
+        text = facts["help"].replace("--confidence", names["confidence"])
+        described = click.option(names[name], name, **{**facts, "help": text})(described)
     result: F = described
     return result
 

@@ -24,6 +24,7 @@ __all__ = [
     "FRACTION",
     "METRIC_LIMIT",
     "OPTIONAL_MARGIN",
+    "PERCENT",
     "Engine",
     "TrainingRequest",
     "cluster_option",
@@ -42,8 +43,40 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: A number strictly between 0 and 1.
-FRACTION = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+class _Share(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A share: ``5%`` or ``0.05``.
+
+    Args:
+        open_ends: Whether 0 and 1 are errors.
+    """
+
+    name = "SHARE"
+
+    def __init__(self, *, open_ends: bool = False) -> None:
+        self._open_ends = open_ends
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        if not isinstance(value, str):
+            return value
+        text = value.strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            self.fail(f"{value!r} must be a share such as 5% or 0.05.", param, ctx)
+        if not 0 <= number <= 1:
+            hint = f"; for percent write {value}%" if not text.endswith("%") and 1 < number <= 100 else ""
+            self.fail(f"{value!r} must be from 0 to 1{hint}.", param, ctx)
+        if self._open_ends and number in (0, 1):
+            self.fail(f"{value!r} must be above 0 and below 1.", param, ctx)
+        return number
+
+
+#: ``5%`` or ``0.05``, from 0 to 1.
+PERCENT = _Share()
+#: The same, strictly between 0 and 1.
+FRACTION = _Share(open_ends=True)
 _MOST_RESAMPLES = 100_000
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")

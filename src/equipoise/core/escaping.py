@@ -6,6 +6,7 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -14,7 +15,9 @@ __all__ = [
     "html_text",
     "json_text",
     "latex_text",
+    "listed",
     "markdown_text",
+    "shown_name",
     "visible",
     "without_controls",
     "without_secrets",
@@ -113,6 +116,26 @@ def latex_text(text: object) -> str:
         5\% of \$x
     """
     return "".join(_LATEX.get(letter, letter) for letter in visible(" ".join(str(text).split())))
+
+
+def shown_name(name: str) -> str:
+    r"""Return a name from a file on one line; an empty one has words.
+
+    Example:
+        >>> shown_name("north"), shown_name(""), shown_name("a\x1b[2J")
+        ('north', '(empty)', 'a\\x1b[2J')
+    """
+    return visible(name) or "(empty)"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return some names with commas between, and dots for more.
+
+    Example:
+        >>> listed(["a", "b", "c"], 2), listed(["a", ""], 2)
+        ('a, b, ...', 'a, (empty)')
+    """
+    return ", ".join([*map(shown_name, names[:most]), *(["..."] if len(names) > most else [])])
 
 
 def without_controls(text: object) -> str:

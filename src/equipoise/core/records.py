@@ -146,13 +146,14 @@ def is_record(path: AnyPath) -> bool:
         return False  # whoever reads it as a table says what is wrong with it
 
 
-def read_record(path: AnyPath, kind: str, version: int) -> Record:
+def read_record(path: AnyPath, kind: str, version: int, *, remedy: str = "Write it again.") -> Record:
     """Read a record and check that it is whole and of the expected kind.
 
     Args:
         path: The file.
         kind: What it must be.
         version: The newest version that is known.
+        remedy: What to do about a damaged file; the last sentence of the message.
 
     Raises:
         DataError: If it cannot be read, is something else, is newer, or was changed since it was written.
@@ -167,14 +168,14 @@ def read_record(path: AnyPath, kind: str, version: int) -> Record:
     check_record_ending(target)
     try:
         head, arrays = _content(target)
-        return _checked(head, arrays, target.name, kind, version)
+        return _checked(head, arrays, target.name, kind, version, remedy)
     except DataError:
         raise
     except OSError as error:
         raise DataError(f"{target.name}: cannot be read ({error.strerror or error}).") from None
     except _DAMAGE as error:
         raise DataError(
-            f"{target.name}: is cut off, damaged, or no saved state ({first_line(error)}). Write it again."
+            f"{target.name}: is cut off, damaged, or no saved state ({first_line(error)}). {remedy}"
         ) from None
 
 
@@ -221,7 +222,7 @@ def _type(name: str) -> str:
 
 
 def _checked(
-    head: Mapping[str, Any], arrays: Mapping[str, Array], where: str, kind: str, version: int
+    head: Mapping[str, Any], arrays: Mapping[str, Array], where: str, kind: str, version: int, remedy: str
 ) -> Record:
     if head["format"] != kind:
         raise DataError(f"{where}: expected {kind!r}, got {str(head['format'])[:60]!r}. Name another file.")
@@ -234,6 +235,6 @@ def _checked(
     if not isinstance(record.plain, dict) or head["digest"] != digest_of(kind, head["version"], record):
         raise DataError(
             f"{where}: was changed or damaged since it was written: its content does not match its digest. "
-            "Write it again."
+            f"{remedy}"
         )
     return record

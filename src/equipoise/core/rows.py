@@ -20,8 +20,9 @@ _CHUNK = 1 << 20
 #: Every hash is below this.
 _END = 1 << 64
 
-#: Equal values are taken for the same rows if chance explains them with less than this probability.
-_UNLIKELY = 1e-3
+#: Equal values are taken for the same rows if chance explains them with less than this probability. It is small because
+#: monitors check new rows every day.
+_UNLIKELY = 1e-6
 #: With more than this share of repeated values, shared rows cannot be found by their values.
 _REPEATED = 0.1
 
@@ -240,8 +241,13 @@ def check_disjoint(judged: Rows, fitted: Rows, *, where: str, problem: str = _FI
         )
 
 
-def unchecked_rows(judged: Rows, fitted: Rows) -> str:
+def unchecked_rows(judged: Rows, fitted: Rows, *, purpose: str = "fit the calibrator") -> str:
     """Return why :func:`check_disjoint` cannot find shared rows, as a sentence; empty if it can.
+
+    Args:
+        judged: Rows to be judged.
+        fitted: Rows that were used before.
+        purpose: What for.
 
     Example:
         >>> unchecked_rows(Rows.from_ids([1, 2]), Rows.from_ids([3]))
@@ -252,7 +258,7 @@ def unchecked_rows(judged: Rows, fitted: Rows) -> str:
     """
     if not len(judged.hashes) or not len(fitted.hashes):
         return ""
-    start = "Whether rows were used to fit the calibrator was not checked:"
+    start = f"Whether rows were used to {purpose} was not checked:"
     if judged.named != fitted.named:
         one, other = ("these rows", "those of the fit") if judged.named else ("the rows of the fit", "these")
         return f"{start} {one} have ids and {other} have none. Give ids to both."

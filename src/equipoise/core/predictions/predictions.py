@@ -373,9 +373,15 @@ class Predictions:
         """Which samples these are; survives calibration."""
         if self._ids is not None:
             return self._ids
-        scores = self.confidence if self.scores is None else self.scores
         outcomes = self._labels if self._correct is None else self._correct.astype(np.int64)
-        return Rows.from_values(scores, outcomes)
+        return Rows.from_values(self.confidence if self.scores is None else self.scores, outcomes)
+
+    @property
+    def rows_without_outcomes(self) -> Rows:
+        """The same, but rows with labels can be compared with rows without."""
+        if self._ids is not None:
+            return self._ids
+        return Rows.from_values(self.confidence if self.scores is None else self.scores, None)
 
     @property
     def has_kept_rows(self) -> bool:

@@ -53,7 +53,8 @@ class RewrittenTable:
         kind: ``logits``, ``probs``, ``top1`` or ``confidence``.
         columns: The columns that hold the new scores.
         has_labels: Whether the table has a column of labels.
-        n_without_group: For a calibrator by group, the groups without a calibrator of their own and their rows.
+        n_without_group: For a calibrator or a threshold by group, the groups without one of their own and their rows.
+        counts: For a column of decisions, the rows with each of its values; for sets, by the number of their classes.
     """
 
     path: Path
@@ -63,6 +64,7 @@ class RewrittenTable:
     columns: tuple[str, ...]
     has_labels: bool
     n_without_group: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class ScoreTable:
