@@ -371,7 +371,7 @@ def print_simulations(arguments: argparse.Namespace) -> None:
         + "".join(f"{one:>9}" for one in SCHEMES)
         + f"{'cert.':>8}{'broken':>8}"
     )
-    worst: dict[str, list[float]] = {"five": [], "best": []}
+    counted: list[Cell] = []
     names = [name for name in (*CURVES, "discrete") if not arguments.only or name in arguments.only]
     for name, n, risk, cell in simulate(
         names, arguments.rows, list(RISKS), arguments.max_error, arguments.repeats
@@ -385,18 +385,28 @@ def print_simulations(arguments: argparse.Namespace) -> None:
         mark = " !" if broken > risk + error else ""
         best = max(one[0] for one in cell.values())
         if name != "none" and best > 0.001:
-            worst["best"].append(coverage / best)
+            counted.append(cell)
             mark += " <0.9" if coverage < 0.9 * best else ""
-            if cell["five"][0] > 0.001:
-                worst["five"].append(coverage / cell["five"][0])
-                mark += " <five" if coverage < cell["five"][0] else ""
+            mark += " <five" if coverage < cell["five"][0] else ""
         print(f"{name:9}{n:6}{risk:6.2f}{shown}{100 * certified:8.1f}{100 * broken:8.2f}{mark}", flush=True)
-    for name, ratios in worst.items():
-        if ratios:
-            print(
-                f"coverage relative to {name}: smallest {min(ratios):.3f}, mean {np.mean(ratios):.3f}, below 0.9 in "
-                f"{sum(one < 0.9 for one in ratios)} of {len(ratios)} cells"
-            )
+    if counted:
+        print_schemes(counted)
+
+
+def print_schemes(cells: list[Cell]) -> None:
+    """Print how each scheme compares with the best one of each cell, and ours with each scheme."""
+    print(f"\n{len(cells)} cells in which a scheme accepts more than 0.1%:")
+    columns = ("mean coverage", "of the best", "least", "below 0.9", "ours / it, least", "mean")
+    print(f"{'scheme':9}" + "".join(f"{column:>18}" for column in columns))
+    for name in (one for one in SCHEMES if any(one in cell for cell in cells)):
+        found = [cell for cell in cells if name in cell]
+        own, ours = (np.array([cell[one][0] for cell in found]) for one in (name, "ours"))
+        share = own / [max(one[0] for one in cell.values()) for cell in found]
+        against = ours[own > 0.001] / own[own > 0.001]
+        print(
+            f"{name:9}{100 * own.mean():18.2f}{share.mean():18.3f}{share.min():18.3f}{(share < 0.9).sum():18}"
+            f"{against.min():18.3f}{ours.mean() / own.mean():18.3f}"
+        )
 
 
 def answers(path: Path) -> Iterator[tuple[str, str]]:

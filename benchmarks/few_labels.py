@@ -1,13 +1,15 @@
 """Accuracy from few labels: coverage and width of intervals on simulated, image and language-model predictions.
 
-    python benchmarks/few_labels.py [--outputs FOLDER] [--answers mmlu_pro.tar.xz] [--repeats 4000]
+    python benchmarks/few_labels.py [--outputs FOLDER] [--answers mmlu_pro.tar.xz] [--repeats 4000] [--plans]
 
 Each file is a population. Labelled rows are drawn from it with replacement, next to 10,000 rows without labels, whose
 mean confidence is drawn from its normal distribution. Printed for n labels: how often the 95% interval of
 `powered_interval` contains the rate, and its mean width relative to the interval of the labels alone. "Accepted" are
-the 70% of rows with the highest confidence. Below, `plan_labels` chooses rows, and `stratified_interval` judges as many
-repetitions of this draw within its strata: rows, rows of a random sample, width reached and coverage. The second time,
-the confidences are calibrated first (isotonic regression on the file).
+the 70% of rows with the highest confidence. Below are plans. Every repetition draws as many rows as the file has from
+its population, and labels some within strata, as many as `plan_labels` chooses for the file. Printed: labelled rows,
+expected errors among them, rows of a random sample, width reached, and how often the interval of `stratified_interval`
+contains the rate of the population and that of the rows drawn. The second time, the confidences are calibrated first
+(isotonic regression on the file).
 """
 
 import argparse
@@ -27,7 +29,7 @@ from equipoise.decisions import plan_labels
 from equipoise.decisions.labelling import _interval, powered_interval, stratified_interval
 
 SIZES, N_OTHER = (50, 100, 200, 500, 1000), 10_000
-WIDTHS = (0.2, 0.1, 0.05, 0.03)
+WIDTHS = (0.2, 0.15, 0.1, 0.05, 0.03)
 
 
 def sources(outputs, answers):
@@ -93,25 +95,32 @@ def print_plans(name, f, y, repeats):
             labelled = Predictions(confidence=f, correct=y.astype(bool), ids=np.arange(len(f)))
             rows = IsotonicCalibration()._fit_rows(as_claims(labelled), claims=True)(rows)
             rows = Predictions(confidence=rows.confidence)
-        cells, order = [], np.argsort(rows.confidence, kind="stable")
+        cells, rng, size = [], np.random.default_rng(2), None
+        ordered = y[np.argsort(rows.confidence, kind="stable")].astype(int)
         for width in WIDTHS:
             try:
                 plan = plan_labels(rows, width=width)
             except DataError:
-                cells.append(f"{'too few rows':>32}")
+                cells.append(f"{'too few rows':>46}")
                 continue
-            # Rows of equal confidence are in the order of the file, as in the plan.
-            stratum = np.empty(len(f), int)
-            stratum[order] = np.arange(len(f)) * (plan.stratum.max() + 1) // len(f)
-            size, n = np.bincount(stratum), np.bincount(plan.stratum)
-            hits = np.bincount(stratum, y).astype(int)
-            right = np.random.default_rng(2).hypergeometric(hits, size - hits, n, (repeats, len(n)))
-            _, low, high = stratified_interval(right, n, size / len(f))
-            covered = np.mean((low <= y.mean()) & (y.mean() <= high))
+            n = np.bincount(plan.stratum)
+            if size is None:
+                stratum = np.arange(len(f)) * len(n) // len(f)
+                size = np.bincount(stratum)
+                drawn = (np.sort(rng.integers(0, len(f), len(f))) for _ in range(repeats))
+                hits = np.array([np.bincount(stratum, ordered[one]) for one in drawn]).astype(int)
+            right = rng.hypergeometric(hits, size - hits, n)
+            _, low, high = stratified_interval(right, n, size / len(f), len(f))
+            covered = [
+                f"{100 * np.mean((low <= truth) & (truth <= high)):6.1f}"
+                for truth in (y.mean(), hits.sum(axis=1) / len(f))
+            ]
+            wrong = (n - right).sum(axis=1).mean()
             cells.append(
-                f"{n.sum():6d} of {plan.n_random:6d} {(high - low).mean():.3f} {100 * covered:5.1f}%"
+                f"{n.sum():6d} ({wrong:6.1f}) of {plan.n_random:6d} {(high - low).mean():.3f}"
+                + "".join(covered)
             )
-        print(f"{name[:32]:33}{what:12}" + "".join(cells), flush=True)
+        print(f"{name[:32]:33}{what:12}" + "  ".join(cells), flush=True)
 
 
 def main():
@@ -119,12 +128,16 @@ def main():
     parser.add_argument("--outputs", type=Path, help="folder of outputs of networks")
     parser.add_argument("--answers", type=Path, help="archive of answers of language models")
     parser.add_argument("--repeats", type=int, default=4000)
+    parser.add_argument("--plans", action="store_true", help="print only the plans")
     options = parser.parse_args()
     found = sources(options.outputs, options.answers)
-    print("coverage in percent (width relative to labels alone) for n =", *SIZES)
-    for name, (f, y) in found.items():
-        print_coverage(name, f, y, options.repeats)
-    print("\nplans: rows, rows of a random sample, width reached, coverage, for the widths", *WIDTHS)
+    if not options.plans:
+        print("coverage in percent (width relative to labels alone) for n =", *SIZES)
+        for name, (f, y) in found.items():
+            print_coverage(name, f, y, options.repeats)
+    print(
+        "\nplans: rows (errors), random rows, width, coverage of population and rows, for the widths", *WIDTHS
+    )
     for name, (f, y) in found.items():
         print_plans(name, f, y, options.repeats)
 

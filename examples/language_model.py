@@ -1,6 +1,8 @@
-"""Ask a language model, audit what it claims by subject, and correct its confidence.
+"""Audit the confidence of a language model by subject, and correct it.
 
-The answers are made up: a model that says round numbers and is too sure of itself in law.
+    python examples/language_model.py
+
+The answers are generated: the model states round numbers and is overconfident, most of all in law.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from equipoise.calibrators import PlattScaling
 from equipoise.evaluate import audit
 
 SUBJECTS = ("history", "law", "medicine")
-SAID = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 0.99])
+CONFIDENCES = np.array([0.5, 0.7, 0.8, 0.9, 0.95, 0.99])
 
 
-def asked(n: int, seed: int, split: str) -> Predictions:
+def generate_answers(n: int, seed: int, split: str) -> Predictions:
     rng = np.random.default_rng(seed)
     subject = rng.choice(SUBJECTS, n)
-    confidence = rng.choice(SAID, n)
+    confidence = rng.choice(CONFIDENCES, n)
     chance = confidence - np.where(subject == "law", 0.25, 0.1)
     return Predictions(
         confidence=confidence,
@@ -29,7 +31,7 @@ def asked(n: int, seed: int, split: str) -> Predictions:
 
 
 def main() -> None:
-    last_month, today = asked(2000, 0, "calib"), asked(3000, 1, "test")
+    last_month, today = generate_answers(2000, 0, "calib"), generate_answers(3000, 1, "test")
     print(audit(today, by=["subject"]))
     calibrator = PlattScaling().fit(last_month)
     print(f"\nAfter {calibrator.kind}, fitted on last month's answers:\n")

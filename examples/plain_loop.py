@@ -2,7 +2,7 @@
 
     python examples/plain_loop.py
 
-Every loss takes the place of ``nn.CrossEntropyLoss``. One that adapts asks for one line more.
+Every loss takes the place of ``nn.CrossEntropyLoss``. Adaptive losses need one more line.
 """
 
 import torch
@@ -13,7 +13,7 @@ from equipoise.losses import AdaFocalLoss, Adaptive, DualFocalLoss, FocalLoss, L
 
 
 def digits() -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Training, held-out and test images with their labels; three labels in ten are drawn anew."""
+    """Training, held-out and test images with their labels; three labels in ten are replaced by random ones."""
     images, labels = (torch.from_numpy(part) for part in load_digits(return_X_y=True))
     noisy = torch.where(torch.rand(len(labels)) < 0.3, torch.randint(0, 10, (len(labels),)), labels)
     parts = torch.randperm(len(labels)).split([900, 400, 497])
@@ -21,7 +21,7 @@ def digits() -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def train(loss: nn.Module, epochs: int = 30) -> tuple[float, float]:
-    """Train one network with a loss; return its accuracy and how far its confidence is from it."""
+    """Train one network with a loss; return its accuracy, and confidence minus accuracy."""
     torch.manual_seed(0)
     (images, labels), held_out, test = digits()
     network = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))

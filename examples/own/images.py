@@ -1,4 +1,4 @@
-"""Data of one's own: a function that returns a Dataset, (inputs, labels), or map-style datasets by split."""
+"""Your own data: a function that returns a Dataset, (inputs, labels), or map-style datasets by split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def bars(seed: int = 0, n: int = 900, noise: float = 1.2) -> tuple[Tensor, Tensor]:
-    """Return images of a bright bar in one of three places, under much noise; splits are drawn from them."""
+    """Return images of a bright bar in one of three places, with strong noise; the splits are drawn from these rows."""
     generator = torch.Generator().manual_seed(3)
     labels = torch.randint(0, 3, (n,), generator=generator)
     images = noise * torch.randn(n, 1, 8, 8, generator=generator)
@@ -21,7 +21,7 @@ def bars(seed: int = 0, n: int = 900, noise: float = 1.2) -> tuple[Tensor, Tenso
 
 
 def noise(n: int = 300) -> Tensor:
-    """Return images of nothing: foreign to whoever learned bars. Such a set needs no labels."""
+    """Return images without a bar, out-of-distribution for a network trained on bars. No labels are needed."""
     return torch.randn(n, 1, 8, 8, generator=torch.Generator().manual_seed(4))
 
 

@@ -1,10 +1,10 @@
-"""Losses of one's own: a class, or a function of (logits, labels)."""
+"""Your own losses: a class, or a function of (logits, labels)."""
 
 from torch import Tensor, nn
 
 
 class Tempered(nn.Module):
-    """Cross-entropy of logits divided by a number."""
+    """Cross-entropy of logits divided by a temperature."""
 
     def __init__(self, temperature: float = 2.0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A metric of one's own: a function of predictions that gives a number, and what tables should know about it."""
+"""Your own metric: a function of predictions that returns a number, and its facts for tables."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from equipoise import Predictions
 
 
 def worst_class(predictions: Predictions, least: int = 1) -> float:
-    """Return the accuracy of the class that is predicted worst, among those with enough rows."""
+    """Return the lowest accuracy of a class, among classes with at least `least` rows."""
     right = np.bincount(predictions.labels, weights=predictions.correct)
     rows = np.bincount(predictions.labels)
     return float((right[rows >= least] / rows[rows >= least]).min())

@@ -1,4 +1,4 @@
-"""A network of one's own: any torch module; what it asks for by name (n_classes, in_channels, n_inputs) it is given."""
+"""Your own network: any torch module. Arguments n_classes, in_channels and n_inputs are passed by name."""
 
 from torch import Tensor, nn
 

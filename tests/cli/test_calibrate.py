@@ -47,7 +47,7 @@ def test_a_rule_of_the_choice(rule, paths, capsys):
     words = ("calibrate", paths / "calib.npz", "-o", paths / "map.json", "--rule", rule, "--json")
     code, out, _ = run(capsys, *words)
     trials = json.loads(out)["trials"]
-    best = min((one for one in trials if "refused" not in one["note"]), key=lambda one: one["log_loss"])
+    best = min((one for one in trials if "left out" not in one["note"]), key=lambda one: one["log_loss"])
     assert code == 0
     assert rule != "best" or json.loads(out)["method"] == best["name"]
     code, out, err = run(capsys, *words, "--method", "platt")
@@ -60,7 +60,10 @@ def test_an_array_of_scores_alone_is_calibrated_beside_itself(paths, capsys):
     np.save(paths / "logits.npy", rows(2).logits)
     assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
     code, told, _ = run(capsys, "apply", fitted, paths / "logits.npy")
-    assert (code, told.endswith("logits.calibrated.npz, through temperature. They have no labels.\n")) == (
+    assert (
+        code,
+        told.endswith("logits.calibrated.npz, with logits calibrated by temperature. They have no labels.\n"),
+    ) == (
         0,
         True,
     )
@@ -77,7 +80,7 @@ def test_rows_without_labels_are_calibrated_but_not_scored(paths, capsys):
     np.savez(paths / "production.npz", logits=rows(2).logits)
     assert run(capsys, "calibrate", paths / "calib.npz", "-o", fitted, "--method", "temperature")[0] == 0
     code, told, _ = run(capsys, "apply", fitted, paths / "production.npz", "-o", out)
-    assert (code, told.endswith("through temperature. They have no labels.\n")) == (0, True)
+    assert (code, told.endswith("calibrated by temperature. They have no labels.\n")) == (0, True)
     np.testing.assert_allclose(read_predictions(out).probs, load(fitted)(rows(2)).probs, atol=1e-6)
     for command in ("score", "audit", "report"):
         code, _, told = run(capsys, command, out)

@@ -152,7 +152,7 @@ def test_a_cost_matrix_file_names_classes_and_actions(tmp_path, capsys):
     assert found["shares"]["drop"] == pytest.approx(want)
     costs.write_text("class,keep,drop\nfish,9,0\ncat,0,1\ndog,0,1\n")
     assert run(["decide", str(rows), "--cost-matrix", str(costs)]) == 2
-    assert "one line per class, cat, dog, bird, got fish" in capsys.readouterr().err
+    assert "one line for each class (cat, dog, bird), got lines for fish" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,8 @@ def test_a_cost_matrix_file_names_classes_and_actions(tmp_path, capsys):
         (["--cost", "wrong"], "must be wrong=NUMBER"),
         (["--max-error", "5%", "--shared"], "requires"),
         (["--max-error", "5%", "--score", "no_such"], "no_such"),
+        (["--max-error", "5%", "--correct", "site", "--probs", "confidence"], "--confidence-column"),
+        (["--sets", "90%", "--holdout", "100%"], "must be above 0 and below 1"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(labelled, capsys, words, message):
@@ -176,4 +178,127 @@ def test_mistakes_are_one_line_and_exit_2(labelled, capsys, words, message):
 def test_help_shows_examples():
     from equipoise.cli.decide import command
 
-    assert "--max-error 5%" in CliRunner().invoke(command, ["--help"]).output
+    shown = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "--max-error 5%" in shown
+    assert "with--confidence-columnalone" in shown.replace(" ", "")  # wrapped at a hyphen
+
+
+def test_a_decision_with_a_calibrator_needs_raw_predictions(tmp_path, capsys):
+    rows = [read_only(tmp_path / f"{name}.npz", images(2000, seed, 3.0)) for seed, name in enumerate("abc")]
+    fitted, decision, calibrated = (str(tmp_path / name) for name in ("t.json", "d.json", "b.npz"))
+    assert run(["calibrate", rows[0], "--method", "temperature", "-o", fitted, "-q"]) == 0
+    words = ["--calibrator", fitted, "--max-error", "25%", "-o", decision]
+    assert run(["decide", rows[1], *words]) == 0
+    assert run(["audit", rows[2], "--decision", decision]) == 0
+    assert "The decision applies its calibrator first" in capsys.readouterr().out
+    assert run(["apply", fitted, rows[2], "-o", calibrated, "-q"]) == 0
+    for command in (
+        ["decide", calibrated, *words],
+        ["apply", decision, calibrated],
+        ["audit", calibrated, "--decision", decision],
+        ["watch", str(tmp_path / "state.json"), calibrated, "--decision", decision],
+        ["score", rows[0], "--unlabelled", calibrated, "--decision", decision],
+    ):
+        assert run(command) == 2
+        assert "a calibrator was applied to these predictions already" in capsys.readouterr().err
+
+
+def read_only(path, rows):
+    np.savez(path, logits=rows.logits, labels=rows.labels)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--max-error", "5%", "--holdout", "0.5"],
+            "--holdout has no effect with --max-error; it goes with --sets.",
+        ),
+        (["--max-error", "5%", "--method", "aps"], "--method has no effect"),
+        (["--max-error", "5%", "--conditional", "class"], "--conditional has no effect"),
+        (["--sets", "90%", "--score", "margin"], "it goes with --max-error and --min-coverage"),
+        (["--sets", "90%", "--confidence", "99%"], "--confidence has no effect"),
+        (["--sets", "90%", "--by", "site"], "--by with --sets needs --conditional group"),
+        (["--cost", "wrong=10", "--cost", "abstain=1", "--by", "site"], "--by has no effect with --cost"),
+        (["--cost", "wrong=10", "--cost", "wrong=9", "--cost", "abstain=1"], "once for each of wrong"),
+        (["--cost", "wrong=10", "--cost", "abstain=-1"], "at least 0, got -1"),
+        (["--cost", "wrong=10", "--cost", "abstain=11"], "must be between 0.0"),
+        (["--max-error", "nan"], "'nan' must be from 0 to 1."),
+    ],
+)
+def test_options_without_effect_are_errors(labelled, tmp_path, capsys, words, message):
+    rule = tmp_path / "decision.json"
+    assert run(["decide", labelled, *words, "-o", str(rule)]) == 2
+    assert message in capsys.readouterr().err
+    assert not rule.exists()
+
+
+def test_too_few_rows_for_sets_are_reported(tmp_path, capsys):
+    from equipoise.core import write_predictions
+
+    few, sets = tmp_path / "few.npz", tmp_path / "sets.json"
+    write_predictions(images(8, 5), few)
+    assert run(["decide", str(few), "--sets", "90%", "-o", str(sets)]) == 1
+    out = capsys.readouterr().out
+    assert out == (
+        "Every set contains all classes, since 90% needs at least 9 calibration rows, got 8. Label more rows.\n"
+    )
+    assert not sets.exists()
+    write_predictions(images(20, 6), few)
+    assert run(["decide", str(few), "--sets", "90%", "--conditional", "class", "-o", str(sets)]) == 0
+    out = capsys.readouterr().out
+    assert "at least 90% within every class." in out
+    assert (
+        "Every set contains 2 of 3 classes, since 90% needs at least 9 calibration rows of the class:" in out
+    )
+
+
+def test_apply_counts_decisions_and_names_groups_without_threshold(labelled, tmp_path, capsys):
+    rule, decided = str(tmp_path / "decision.json"), tmp_path / "decided.csv"
+    assert run(["decide", labelled, "--max-error", "10%", "--by", "site", "-o", rule, "-q"]) == 0
+    capsys.readouterr()
+    assert run(["apply", rule, labelled, "-o", str(decided)]) == 0
+    wrote, without = capsys.readouterr().out.splitlines()
+    share = sum(line.endswith("True") for line in decided.read_text().splitlines()) / 2000
+    assert wrote == f"Wrote 2,000 rows to {decided}, with a column `accept`: {share:.1%} are accepted."
+    n_tiny = sum(",tiny," in line for line in decided.read_text().splitlines())
+    assert without == f"Groups without a certified threshold, never accepted: tiny ({n_tiny} rows)."
+    assert run(["apply", rule, labelled, "-o", str(decided), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"] == {"True": round(2000 * share), "False": 2000 - round(2000 * share)}
+    assert found["groups_without_threshold"] == {"tiny": n_tiny}
+
+
+def test_a_check_reports_rows_that_it_cannot_compare(labelled, tmp_path, capsys):
+    rule = str(tmp_path / "decision.json")
+    assert run(["decide", labelled, "--ids", "id", "--max-error", "10%", "-o", rule]) == 0
+    new = write_answers(tmp_path / "new.csv", 2000, 9)
+    capsys.readouterr()
+    assert run(["audit", new, "--decision", rule]) == 0
+    assert "Whether rows were used to make the decision was not checked: " in capsys.readouterr().out
+    assert run(["audit", new, "--ids", "id", "--decision", rule]) == 0
+    assert "was not checked" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ending", ["html", "md"])
+def test_the_report_of_an_audit_shows_the_decision(labelled, tmp_path, capsys, ending):
+    rule, report = str(tmp_path / "decision.json"), tmp_path / f"audit.{ending}"
+    assert run(["decide", labelled, "--ids", "id", "--max-error", "10%", "-o", rule]) == 0
+    for seed, shift, verdict in ((3, 0.0, "kept"), (4, 0.2, "broken")):
+        new = write_answers(tmp_path / "new.csv", 3000, seed, shift)
+        assert run(["audit", new, "--ids", "id", "--decision", rule, "--report", str(report)]) == (shift > 0)
+        text = report.read_text()
+        assert f"The promise is {verdict}: " in text
+        assert text.index("If you act on it") < text.index(f"The promise is {verdict}")
+
+
+def test_a_calibrator_of_rows_without_ids_is_reported(tmp_path, capsys):
+    calib, labelled = (write_answers(tmp_path / f"{name}.csv", 2000, seed) for seed, name in enumerate("ab"))
+    fitted = str(tmp_path / "c.json")
+    assert run(["calibrate", calib, "--method", "isotonic", "-o", fitted, "-q"]) == 0
+    words = ["--max-error", "15%", "--calibrator", fitted]
+    assert run(["decide", labelled, "--ids", "id", *words]) == 0
+    assert "Warning: Whether rows were used to fit the calibrator was not checked" in capsys.readouterr().err
+    assert run(["decide", calib, *words]) == 2
+    assert "2000 of 2000 rows were used to fit the calibrator" in capsys.readouterr().err

@@ -1,9 +1,13 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from equipoise.cli.app import run
+from equipoise.core.reading import read_predictions
+
+COMPARED = ["--unlabelled", "many.csv", "--reference", "day.csv"]
 
 
 def write_day(path, seed, shift=0.0, n=300, *, labels=True):
@@ -30,7 +34,7 @@ def test_days_are_watched_until_a_shift_alarms(tmp_path, capsys):
     assert codes[:5] == [0] * 5
     assert codes[-1] == 1
     out = capsys.readouterr().out
-    assert "No alarm. Evidence " in out
+    assert "No alarm: evidence " in out
     assert "ALARM  calibration" in out
     assert "since 2026-03-06" in out or "since 2026-03-05" in out
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
@@ -127,6 +131,20 @@ def test_plan_writes_the_rows_to_label_and_score_reads_them(tmp_path, capsys):
     assert "expected a random sample without weights" in capsys.readouterr().err
 
 
+def test_plan_writes_ids(tmp_path, capsys):
+    rows, output = write_day(tmp_path / "rows.csv", 1, n=500), tmp_path / "label.csv"
+    assert run(["plan", rows, "--ids", "id", "--width", "20%", "-o", str(output)]) == 0
+    assert "Add a column `correct`, then:  equipoise score" in capsys.readouterr().out
+    lines = output.read_text().splitlines()
+    assert lines[0] == "id,stratum,weight,confidence"
+    assert all(line.startswith("1-") for line in lines[1:])
+    text = (tmp_path / "rows.csv").read_text().splitlines()
+    text[3] = "1-2,north,,1"
+    (tmp_path / "rows.csv").write_text("\n".join(text) + "\n")
+    assert run(["plan", rows, "--drop-missing", "--width", "20%", "-o", str(output)]) == 2
+    assert "Name their ids: --ids" in capsys.readouterr().err
+
+
 def test_score_uses_rows_without_labels(tmp_path, capsys):
     some = write_day(tmp_path / "some.csv", 1)
     many = write_day(tmp_path / "many.csv", 2, n=5000, labels=False)
@@ -138,8 +156,41 @@ def test_score_uses_rows_without_labels(tmp_path, capsys):
     assert run(["score", some, "--ids", "id", "--unlabelled", many, "--decision", rule, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found) == {"accuracy", "error among accepted"}
+    labelled = str(tmp_path / "l.csv")
+    assert run(["score", labelled, "--unlabelled", many, "--decision", rule]) == 2
+    assert "3000 of 3000 rows were used to certify the threshold" in capsys.readouterr().err
+    fitted, calibrated = str(tmp_path / "c.json"), str(tmp_path / "calibrated.csv")
+    assert run(["calibrate", some, "--method", "isotonic", "-o", fitted, "-q"]) == 0
+    assert run(["apply", fitted, some, "-o", calibrated, "-q"]) == 0
+    assert run(["score", calibrated, "--unlabelled", many]) == 2
+    assert "were used to fit the calibrator" in capsys.readouterr().err
     assert found["accuracy"]["n_unlabelled"] == 5000
     assert found["accuracy"]["low"] < 0.8 < found["accuracy"]["high"]
+
+
+def test_a_decision_must_accept_enough_labelled_rows(tmp_path, capsys):
+    rule, few = str(tmp_path / "rule.json"), tmp_path / "few.csv"
+    rows = write_day(tmp_path / "l.csv", 3, n=3000)
+    assert run(["decide", rows, "--max-error", "15%", "-o", rule, "-q"]) == 0
+    few.write_text("confidence,correct\n" + "".join(f"0.{50 + i},1\n" for i in range(15)) + "0.99,1\n")
+    many = write_day(tmp_path / "many.csv", 2, labels=False)
+    capsys.readouterr()
+    assert run(["score", str(few), "--unlabelled", many, "--decision", rule]) == 2
+    assert (
+        "at least 10 labelled rows and 1 other row that the decision accepts, got 1"
+        in capsys.readouterr().err
+    )
+
+
+def test_labelled_rows_of_another_source_are_reported(tmp_path, capsys):
+    some, same = (write_day(tmp_path / f"{seed}.csv", seed) for seed in (1, 2))
+    rows = read_predictions(same)
+    other = tmp_path / "other.csv"
+    other.write_text("confidence\n" + "".join(f"{value / 2}\n" for value in rows.confidence))
+    assert run(["score", some, "--unlabelled", same]) == 0
+    assert capsys.readouterr().err == ""
+    assert run(["score", some, "--unlabelled", str(other)]) == 0
+    assert "the confidence of labelled rows and of the other rows differs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -148,9 +199,37 @@ def test_score_uses_rows_without_labels(tmp_path, capsys):
         (["watch"], "Expected STATE and FILE"),
         (["watch", "--unlabelled", "a.csv"], "give both"),
         (["watch", "state.json", "no-such.csv", "--day", "2026-03-01"], "no-such.csv"),
+        (["watch", "state.json", "day.csv", "--by", "site", "--by", "site"], "must be named once"),
+        (["watch", "state.json", "day.csv", "--day", ""], "must be a date such as 2026-03-09, got ''"),
+        (["watch", "damaged.json", "day.csv"], "Restore a backup of it, or start a new STATE"),
+        (["watch", *COMPARED, "--tolerance", "2%"], "--tolerance needs labels"),
+        (["watch", *COMPARED, "--day", "2026-03-01"], "--day needs labels"),
+        (["watch", "--unlabelled", "day.csv", "--reference", "day.csv"], "300 of 300 rows are in both files"),
+        (["score", "day.csv", "--unlabelled", "many.csv", "--cluster", "site"], "--cluster does not apply"),
+        (["score", "day.csv", "--strata", "site", "--target", "positive"], "--target does not apply"),
+        (["plan", "day.csv", "--width", "0.0000001%"], "got 300 rows"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_2(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    write_day(tmp_path / "day.csv", 1)
+    write_day(tmp_path / "many.csv", 2, labels=False)
+    (tmp_path / "damaged.json").write_text("{")
     assert run(words) == 2
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_only_alarms_are_printed_if_quiet(tmp_path, capsys):
+    new, old = (write_day(tmp_path / f"{i}.csv", i, labels=False) for i in (1, 2))
+    assert run(["watch", "--unlabelled", new, "--reference", old, "-q"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_names_of_groups_in_prometheus_text(tmp_path):
+    rows, metrics = tmp_path / "today.csv", tmp_path / "out.prom"
+    text = Path(write_day(rows, 1)).read_text()
+    rows.write_text(text.replace("id,site", 'id,"größe ""a"" \\"'))
+    words = ["--by", 'größe "a" \\', "--metrics-out", str(metrics), "-q"]
+    assert run(["watch", str(tmp_path / "s.json"), str(rows), *words]) == 0
+    assert 'equipoise_evidence{monitor="größe \\"a\\" \\\\"} ' in metrics.read_text()

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,8 @@ import pytest
 from equipoise.calibrators import TemperatureScaling
 from equipoise.core import Predictions
 from equipoise.core.errors import DataError, SplitError
-from equipoise.decisions import AcceptRule, certify_threshold
+from equipoise.decisions import AcceptRule, PromiseCheck, certify_threshold
+from equipoise.decisions.accept_rule import _correct_for_groups
 
 
 def draw(n, seed, factor=1.0, **more):
@@ -85,3 +87,44 @@ def test_changed_and_foreign_files_are_refused(rule, tmp_path):
     for damage in ({"certificate": {}}, {"score": 3}, {"rows": {"named": 1}}):
         with pytest.raises(DataError, match="damaged"):
             AcceptRule.from_dict({**plain, **damage})
+
+
+def test_predictions_of_other_classes_are_an_error(tmp_path):
+    rule = certify_threshold(draw(2000, 31), max_error=0.3)
+    rule.save(tmp_path / "rule.json")
+    for one in (rule, AcceptRule.load(tmp_path / "rule.json")):
+        with pytest.raises(DataError, match=r"must have 3 classes.*got 2"):
+            one(Predictions(probs=[[0.9, 0.1]]))
+        assert one(Predictions(confidence=[0.99], predicted=[0])).all()
+
+
+def test_a_rule_without_a_number_of_classes_is_read(rule):
+    content = rule.as_dict()
+    del content["n_classes"]
+    assert AcceptRule.from_dict(content).n_classes is None
+    with pytest.raises(DataError, match="`n_classes` must be a whole number"):
+        AcceptRule.from_dict(content | {"n_classes": "3"})
+
+
+def test_checks_of_groups_are_corrected_and_add_up():
+    site = np.array(["a", "b", "c", "d"])[np.arange(4000) % 4]
+    rule = certify_threshold(draw(4000, 32, groups={"site": site}), max_error=0.2, by="site")
+    assert rule.certificate.certified
+    good = rule.check(draw(4000, 33, groups={"site": site}))
+    assert good.kept == all(one.kept for one in good.groups.values())
+    assert "The promise is kept in every group" in good.describe()
+    rows = draw(4000, 34, groups={"site": site})
+    labels = np.where(site == "c", (rows.labels + 1) % 3, rows.labels)
+    bad = rule.check(Predictions(logits=rows.logits, labels=labels, groups={"site": site}))
+    assert [name for name, one in bad.groups.items() if not one.kept] == ["c"]
+    assert bad.describe().startswith("The promise is broken in 1 of 4 groups")
+    assert bad.describe().splitlines()[1].startswith("c: The promise is broken")
+
+
+def test_one_small_p_value_among_many_groups_is_no_broken_promise():
+    one = PromiseCheck(True, 100, 50, 0.5, 0.1, 0.03, 0.22, 0.02, 0.05)
+    tests = {str(number): replace(one, p_value=0.02 if number == 0 else 0.5) for number in range(10)}
+    assert all(found.kept for found in _correct_for_groups(tests, 0.05).values())
+    tests |= {"0": replace(one, p_value=0.004), "1": replace(one, p_value=0.0054)}
+    broken = [name for name, found in _correct_for_groups(tests, 0.05).items() if not found.kept]
+    assert broken == ["0", "1"]

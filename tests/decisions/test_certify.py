@@ -235,3 +235,80 @@ def test_training_rows_and_unlabelled_rows_are_refused():
         certify_threshold(draw(100, split="train"), max_error=0.1)
     with pytest.raises(DataError, match="no labels"):
         certify_threshold(Predictions(probs=[0.9, 0.2]), max_error=0.1)
+
+
+def test_groups_that_prevent_one_threshold_for_all_are_named():
+    site = np.array(["a"] * 2000 + ["b"] * 2000 + ["c"] * 34)
+    rule = certify_threshold(draw(4034, groups={"site": site}), max_error=0.1, by="site", shared=True)
+    one = rule.certificate
+    first, second = one.describe().splitlines()
+    assert (
+        first
+        == "No threshold keeps errors at or below 10% in every group with 95% confidence on these 4,034 rows."
+    )
+    assert second.startswith("c: No threshold keeps errors at or below 10%")
+    assert second.endswith("labelled rows might be enough if the observed error is the true one.")
+    assert not any(group.certified for group in one.groups.values())
+    assert not rule(draw(4034, groups={"site": site})).any()
+
+
+def test_many_groups_are_counted():
+    group = np.array(["large"] * 1000 + [f"small {number}" for number in range(100)])
+    text = certify_threshold(draw(1100, groups={"id": group}), max_error=0.2, by="id").certificate.describe()
+    lines = text.splitlines()
+    assert len(lines) == 21
+    assert lines[0].startswith("large: Accept")
+    assert "on this row: even without a mistake" in lines[1]
+    assert lines[-1] == "81 other groups: 0 with a threshold."
+
+
+def test_an_empty_group_and_the_entropy_have_names():
+    rows = draw(2000, groups={"site": np.array(["", "a"])[np.arange(2000) % 2]})
+    assert "(empty): Accept" in certify_threshold(rows, max_error=0.2, by="site").certificate.describe()
+    text = certify_threshold(draw(2000), max_error=0.1).certificate.describe("entropy")
+    assert text.startswith("Accept predictions with 1 - normalized entropy at least 0.")
+
+
+@pytest.mark.parametrize("factor", [0.01, 0.3, 100.1])
+def test_the_unit_of_weights_means_nothing(factor):
+    weights = np.random.default_rng(8).uniform(0.5, 1.5, 2000)
+    one, two = (
+        certify_threshold(draw(2000, slope=0.5, weights=scale * weights), max_error=0.1).certificate
+        for scale in (1.0, factor)
+    )
+    assert one.threshold == two.threshold
+    assert (one.n, two.n) == (2000, 2000)
+    assert two.coverage_low == pytest.approx(one.coverage_low)
+    assert two.coverage_low < two.coverage < two.coverage_high
+    equal = certify_threshold(draw(2000, weights=np.full(2000, factor)), max_error=0.15).certificate
+    assert equal == certify_threshold(draw(2000), max_error=0.15).certificate
+
+
+def test_few_heavy_rows_widen_the_interval_of_the_coverage():
+    weights = np.where(np.arange(2000) % 20 == 0, 8.5, 1.5)
+    plain, heavy = (
+        certify_threshold(draw(2000, weights=one), min_coverage=0.5).certificate for one in (None, weights)
+    )
+    assert heavy.coverage_high - heavy.coverage_low > 1.2 * (plain.coverage_high - plain.coverage_low)
+    text = certify_threshold(draw(2000, weights=weights), max_error=0.02).certificate.describe()
+    assert text.endswith("Rows with such weights need more labels than rows without.")
+    assert "on these 2,000 rows" in text
+
+
+def test_only_mistakes_promise_nothing_at_a_coverage():
+    rows = Predictions(confidence=np.full(30, 0.9), correct=np.zeros(30, int))
+    text = certify_threshold(rows, min_coverage=0.8).certificate.describe()
+    assert (
+        text
+        == "No error limit below 100% can be promised at this coverage with 95% confidence on these 30 rows."
+    )
+
+
+def test_names_from_files_cannot_control_the_terminal():
+    site = np.array(["\x1b[2J", "a\nb"])[np.arange(2000) % 2]
+    rows = draw(2000, groups={"site": site})
+    rule = certify_threshold(rows, max_error=0.2, by="site")
+    checked = rule.check(draw(2000, seed=1, groups={"site": site}))
+    for text in (rule.certificate.describe(), checked.describe()):
+        assert "\x1b" not in text
+        assert "a\\nb: " in text

@@ -3,7 +3,7 @@ import pytest
 
 from equipoise.core import Predictions
 from equipoise.core.errors import DataError
-from equipoise.decisions import least_cost_actions
+from equipoise.decisions import CostRule, least_cost_actions, read_costs
 
 
 def draw(n, seed=0, factor=1.0):
@@ -31,7 +31,7 @@ def test_matrix_of_wrong_and_abstain_gives_the_same_costs():
 
 def test_no_other_action_has_less_expected_cost():
     rows, rng = draw(200), np.random.default_rng(1)
-    matrix = rng.normal(size=(3, 5))
+    matrix = rng.exponential(size=(3, 5))
     found = least_cost_actions(rows, matrix=matrix)
     assert found.expected == pytest.approx((rows.probs @ matrix).min(axis=1))
 
@@ -83,6 +83,36 @@ def test_wrong_arguments():
         least_cost_actions(rows, wrong=1, abstain=1, right=2)
     with pytest.raises(DataError, match="finite"):
         least_cost_actions(rows, wrong=np.inf, abstain=1)
+    with pytest.raises(DataError, match=r"at least 0, got -2\. For a gain, add the same number"):
+        least_cost_actions(rows, matrix=[[0, -2], [1, 1], [1, 1]])
+    for abstain in (-1, 11):
+        with pytest.raises(DataError if abstain < 0 else ValueError, match=r"at least 0|must be between 0"):
+            least_cost_actions(rows, wrong=10, abstain=abstain)
+    with pytest.raises(ValueError, match=r"must end in \.json"):
+        CostRule(wrong=10, abstain=1).save("costs.state")
+
+
+def test_the_same_number_for_all_costs_of_a_class_changes_no_choice():
+    rows, rng = draw(200), np.random.default_rng(3)
+    matrix = rng.exponential(size=(3, 4))
+    more = matrix + np.array([[5.0], [0.0], [2.0]])
+    one, two = least_cost_actions(rows, matrix=matrix), least_cost_actions(rows, matrix=more)
+    assert (one.action == two.action).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "", "got 0 lines and 0 actions"),
+        ("a.csv", "class,pay\n", "got 0 lines and 1 actions"),
+        ("a.csv", "class\ncat\n", "got 1 lines and 0 actions"),
+        ("a.json", "[[1, 2]]", "expected an object with `actions` and `costs`"),
+    ],
+)
+def test_files_that_are_no_matrix(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_costs(tmp_path / name)
 
 
 def test_intervals_of_costs_need_two_rows():

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from equipoise.core import Predictions
+from equipoise.decisions import PredictionSets, certify_threshold, check_decision, least_cost_actions
 from equipoise.decisions import certify as certify_module
-from equipoise.decisions import certify_threshold, least_cost_actions
 from equipoise.decisions.threshold_tests import choose_ranks, last_certified, plan_tests
 
 DAILY, LONG = 200, 3000
@@ -194,3 +194,43 @@ def test_intervals_of_costs_cover_the_true_costs(repeats, record_property):
     record_property("missed", (missed / repeats).tolist())
     # Intervals of skewed means are approximate: half a point is added to the risk of 5%.
     assert missed.max() <= most(repeats, 0.055)
+
+
+def sets_sample(rng, n):
+    """Return rows of three classes and two groups of unequal frequency."""
+    logits = 2 * rng.normal(size=(n, 3)) + [1.0, 0.0, -0.5]
+    labels = (logits + rng.gumbel(size=(n, 3))).argmax(1)
+    site = np.where(rng.random(n) < 0.2, "small", "large")
+    return Predictions(logits=logits, labels=labels, ids=rng.integers(0, 2**62, n), groups={"site": site})
+
+
+conditions = pytest.mark.parametrize(
+    ("conditional", "by"), [(None, None), ("class", None), ("group", "site")]
+)
+
+
+@repeats_daily_and_long
+@conditions
+def test_checks_of_sets_keep_their_level(repeats, conditional, by, record_property):
+    # Many test rows and few calibration rows: given the calibration set, the coverage is often below the requested one.
+    rng = np.random.default_rng(6)
+    broken = 0
+    for _ in range(repeats):
+        sets = PredictionSets("lac", coverage=0.9, conditional=conditional, by=by).fit(sets_sample(rng, 300))
+        broken += not check_decision(sets, sets_sample(rng, 3000)).kept
+    record_property("broken", float(broken / repeats))
+    assert broken <= most(repeats, 0.05)
+
+
+@repeats_daily_and_long
+@conditions
+def test_expected_coverage_contains_the_coverage(repeats, conditional, by, record_property):
+    rng = np.random.default_rng(7)
+    many = sets_sample(rng, 50_000)
+    missed = 0
+    for _ in range(repeats):
+        sets = PredictionSets("lac", coverage=0.9, conditional=conditional, by=by).fit(sets_sample(rng, 300))
+        low, high = sets.expected_coverage()
+        missed += not low <= sets(many).covered.mean() <= high
+    record_property("missed", float(missed / repeats))
+    assert binom.ppf(0.001, repeats, 0.04) <= missed <= most(repeats, 0.055)

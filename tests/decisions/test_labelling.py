@@ -70,6 +70,16 @@ def test_edges_of_powered_rates():
         powered_rate(draw(5, 0), draw(50, 1))
     with pytest.raises(SplitError, match="50 of 50 labelled rows are among the unlabelled rows"):
         powered_rate(draw(50, 0), draw(50, 0))
+    # Without ids, rows with labels are still found among the same rows without.
+    many = draw(500, 0)
+    without = Predictions(predicted=many.predicted, confidence=many.confidence)
+    some = Predictions(
+        predicted=many.predicted[:100], confidence=many.confidence[:100], labels=many.labels[:100]
+    )
+    with pytest.raises(SplitError, match="100 of 100 labelled rows are among the unlabelled rows"):
+        powered_rate(some, without)
+    with pytest.raises(ValueError, match="`level` must be between 0 and 1, got 95"):
+        powered_rate(draw(50, 0), draw(50, 1), level=95)
     always = Predictions(predicted=np.ones(20, int), confidence=np.ones(20), labels=np.ones(20, int))
     found = powered_rate(always, draw(50, 1))
     assert found.value == 1
@@ -101,22 +111,37 @@ def test_plan_gives_intervals_of_the_requested_width():
     assert np.mean(hits) >= 0.9
     with pytest.raises(DataError, match="Ask for a wider interval"):
         plan_labels(draw(100, 1), width=0.01)
+    with pytest.raises(DataError, match="labels, got 100 rows"):
+        plan_labels(draw(100, 1), width=1e-9)
 
 
-@pytest.mark.parametrize("power", [1.0, 2.0])
-@pytest.mark.parametrize("width", [0.2, 0.05])
-def test_interval_of_a_plan_covers(power, width):
-    # A short form of benchmarks/few_labels.py: rows of each stratum are drawn again and again.
-    rows = draw(40_000, 6, power)
-    plan = plan_labels(rows, width=width)
-    order = np.argsort(rows.confidence, kind="stable")
-    stratum = np.empty(40_000, int)
-    stratum[order] = np.arange(40_000) // 8000
-    hits, n = np.bincount(stratum, rows.correct).astype(int), np.bincount(plan.stratum)
-    right = np.random.default_rng(7).hypergeometric(hits, 8000 - hits, n, (4000, 5))
-    _, low, high = stratified_interval(right, n, np.full(5, 0.2))
-    truth = rows.correct.mean()
-    assert 0.94 < np.mean((low <= truth) & (truth <= high)) < 0.97
+@pytest.mark.parametrize(
+    ("claimed", "power", "need", "n_rows"),
+    [
+        (4, 1.0, 50, 20_000),
+        (4, 1.0, 1000, 20_000),
+        (4, 2.0, 50, 20_000),
+        (4, 2.0, 1000, 20_000),
+        # Confidences that separate most errors, strata without errors, and plans of a large part of the rows.
+        (15, 1.0, 100, 10_000),
+        (4, 1.0, 1000, 2500),
+        (0, 1.0, 100, 10_000),
+        (0, 1.0, 600, 2500),
+    ],
+)
+def test_interval_of_a_plan_covers(claimed, power, need, n_rows):
+    # A short form of benchmarks/few_labels.py: rows are drawn from their source, and labelled within strata.
+    rng = np.random.default_rng(7)
+    confidence = np.sort(rng.beta(claimed, 1, 40_000)) if claimed else np.repeat([0.7, 1.0], [8000, 32_000])
+    source = (rng.random(40_000) < confidence**power).astype(int)
+    mean = confidence.reshape(5, -1).mean(axis=1)
+    spread = np.maximum(np.sqrt(mean * (1 - mean)), 0.1)
+    n = np.maximum(np.round(need * spread / spread.sum()), 10).astype(int)
+    drawn = (np.sort(rng.integers(0, 40_000, n_rows)) for _ in range(4000))
+    hits = np.array([source[one].reshape(5, -1).sum(axis=1) for one in drawn])
+    right = rng.hypergeometric(hits, n_rows // 5 - hits, n)
+    _, low, high = stratified_interval(right, n, np.full(5, 0.2), n_rows)
+    assert 0.94 < np.mean((low <= source.mean()) & (source.mean() <= high)) < 0.97
 
 
 def test_strata_need_their_weights():
@@ -133,3 +158,8 @@ def test_strata_need_their_weights():
         stratified_rate(weighted, np.arange(40) % 4)
     with pytest.raises(DataError, match="two rows of every stratum"):
         stratified_rate(weighted, np.arange(40))
+    scaled = Predictions(
+        predicted=np.ones(40, int), confidence=rows.confidence, labels=rows.labels, weights=np.full(40, 0.025)
+    )
+    with pytest.raises(DataError, match="one weight, at least 1"):
+        stratified_rate(scaled, np.arange(40) % 4)

@@ -1,10 +1,13 @@
+from datetime import date
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from equipoise.calibrators import PlattScaling
 from equipoise.core import Predictions
-from equipoise.core.errors import DataError
-from equipoise.decisions import DailyMonitor, certify_threshold
+from equipoise.core.errors import DataError, SplitError
+from equipoise.decisions import AcceptRule, DailyMonitor, certify_threshold
 
 
 def rows_of_day(seed, shift=0.0, n=200, groups=None):
@@ -122,6 +125,47 @@ def test_promise_of_a_rule_is_watched():
         )
 
 
+def events(seed, n):
+    """Return rows of an event whose log-odds are too high by 2, as those of a model with class weights are."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(-2, 1.5, n)
+    happened = rng.random(n) < 1 / (1 + np.exp(-odds))
+    return Predictions(probs=1 / (1 + np.exp(-odds - 2)), labels=happened.astype(int))
+
+
+def test_the_calibrator_of_a_rule_is_applied_first():
+    calib, labelled = events(1, 20_000), events(2, 3000)
+    calibrator = PlattScaling().fit(calib)
+    rule = certify_threshold(labelled, max_error=0.1, calibrator=calibrator)
+    raw, monitor = DailyMonitor(min_accuracy=0.8), DailyMonitor(min_accuracy=0.8)
+    for number in range(30):
+        rows = events(100 + number, 300)
+        alarms = raw.watch(rows, day=day(number)).alarms
+        found = monitor.watch(rows, day=day(number), rule=rule)
+    assert {one.family for one in alarms} >= {"calibration", "accuracy"}
+    assert not found.alarms
+    # The result is that of calibrated rows and a rule without a calibrator.
+    same, plain = DailyMonitor(min_accuracy=0.8), certify_threshold(calibrator(labelled), max_error=0.1)
+    for number in range(30):
+        expected = same.watch(calibrator(events(100 + number, 300)), day=day(number), rule=plain)
+    assert dict(found.evidence) == pytest.approx(dict(expected.evidence))
+    for judge in (calib, labelled):
+        with pytest.raises(SplitError, match="were used to"):
+            monitor.watch(judge, day=day(31), rule=rule)
+
+
+def test_alarms_name_what_has_changed():
+    rule = certify_threshold(rows_of_day(99, n=3000), max_error=0.1)
+    monitor = DailyMonitor(by=("site",), min_accuracy=0.75)
+    for number in range(30):
+        found = monitor.watch(rows_of_day(number, 0.15, groups="ab"), day=day(number), rule=rule)
+    text = found.describe()
+    assert "ALARM  site " in text
+    assert "accepted predictions are wrong since 2026-01-01, promised at most 10.0%" in text
+    assert "predictions are wrong since 2026-01-01, allowed at most 25.0%" in text
+    assert "start a new STATE" in text
+
+
 def test_saved_monitor_continues_as_if_it_had_not_stopped(tmp_path):
     straight, saved = (DailyMonitor(by=("site",), min_accuracy=0.7) for _ in range(2))
     for number in range(6):
@@ -135,7 +179,7 @@ def test_saved_monitor_continues_as_if_it_had_not_stopped(tmp_path):
 
 def test_days_that_are_missed_or_doubled():
     monitor = DailyMonitor()
-    monitor.watch(rows_of_day(0), day="2026-03-01")
+    monitor.watch(rows_of_day(0), day=date(2026, 3, 1))
     found = monitor.watch(rows_of_day(1), day="2026-03-04")
     assert found.missed == ("2026-03-02", "2026-03-03")
     assert "no rows for 2 days" in found.describe()
@@ -145,8 +189,11 @@ def test_days_that_are_missed_or_doubled():
         monitor.watch(rows_of_day(0), day="2026-03-05")
     with pytest.raises(DataError, match="expected a day after"):
         monitor.watch(rows_of_day(3), day="2026-03-03")
-    with pytest.raises(DataError, match="must be a date"):
-        monitor.watch(rows_of_day(3), day="yesterday")
+    # Other forms of the same day would be added a second time.
+    for other in ("yesterday", "20260304", "2026-W10-3", "2026-03-04T00:00", ""):
+        with pytest.raises(DataError, match="must be a date"):
+            monitor.watch(rows_of_day(3), day=other)
+    assert "no rows for 1 day: 2026-03-05" in monitor.watch(rows_of_day(3), day="2026-03-06").describe()
 
 
 def test_rows_of_an_earlier_day_are_found_in_another_file(tmp_path):
@@ -164,6 +211,63 @@ def test_rows_of_an_earlier_day_are_found_in_another_file(tmp_path):
         monitor.watch(both, day="2026-03-02")
     assert "2026-03-02" not in monitor.days
     assert not monitor.watch(second, day="2026-03-02").missed
+
+
+def test_an_error_leaves_the_monitor_as_it_was():
+    rule = certify_threshold(rows_of_day(99, n=3000), max_error=0.1)
+    monitor, same = DailyMonitor(by=("site",)), DailyMonitor(by=("site",))
+    for one in (monitor, same):
+        one.watch(rows_of_day(0, groups="ab"), day="2026-03-01")
+    with pytest.raises(DataError, match="no column 'site'"):
+        monitor.watch(rows_of_day(1), day="2026-03-02")
+    with pytest.raises(DataError, match="expected no rule"):
+        monitor.watch(rows_of_day(1, groups="ab"), day="2026-03-02", rule=rule)
+    assert monitor == same
+
+
+def test_every_column_of_groups_is_watched_once():
+    with pytest.raises(TypeError, match="list of columns"):
+        DailyMonitor(by="site")
+    for by in (("site", "site"), ("calibration",), ("site", "promise")):
+        with pytest.raises(ValueError, match="must be named once"):
+            DailyMonitor(by=by)
+
+
+def test_days_are_of_one_model():
+    def rows(seed, names, kind="probs"):
+        rng = np.random.default_rng(seed)
+        probs = rng.dirichlet(np.ones(len(names)), 50)
+        scores = {"probs": probs}
+        if kind == "top1":
+            scores = {"predicted": probs.argmax(axis=1), "confidence": probs.max(axis=1)}
+        return Predictions(**scores, labels=rng.integers(0, len(names), 50), class_names=names)
+
+    monitor = DailyMonitor()
+    monitor.watch(rows(0, ["cat", "cow", "dog"]), day="2026-03-01")
+    with pytest.raises(DataError, match="classes of the first day, cat, cow, dog, got bus, car, van"):
+        monitor.watch(rows(1, ["bus", "car", "van"]), day="2026-03-02")
+    with pytest.raises(DataError, match="Start a new monitor for another model"):
+        monitor.watch(rows(1, ["cat", "cow", "pig"]), day="2026-03-02")
+    # A file of predicted classes has only those that occur.
+    monitor.watch(rows(2, ["cow", "dog"], "top1"), day="2026-03-02")
+    monitor.watch(rows(3, ["dog", "pig"], "top1"), day="2026-03-03")
+    with pytest.raises(DataError, match="another model"):
+        monitor.watch(rows(4, ["bus", "pig"], "top1"), day="2026-03-04")
+    numbered = DailyMonitor()
+    numbered.watch(Predictions(probs=np.full((2, 3), 1 / 3), labels=[0, 1]), day="2026-03-01")
+    with pytest.raises(DataError, match="first day, 3, got 4"):
+        numbered.watch(Predictions(probs=np.full((2, 4), 1 / 4), labels=[0, 1]), day="2026-03-02")
+
+
+def test_the_rule_stays_that_of_the_first_day(tmp_path):
+    rule = certify_threshold(rows_of_day(99, n=3000), max_error=0.1)
+    rule.save(tmp_path / "rule.json")
+    monitor = DailyMonitor()
+    monitor.watch(rows_of_day(0), day="2026-03-01", rule=rule)
+    monitor.watch(rows_of_day(1), day="2026-03-02", rule=AcceptRule.load(tmp_path / "rule.json"))
+    other = certify_threshold(rows_of_day(98, n=3000), max_error=0.1)
+    with pytest.raises(DataError, match="got another one"):
+        monitor.watch(rows_of_day(2), day="2026-03-03", rule=other)
 
 
 def test_a_rule_is_given_every_day():

@@ -7,7 +7,7 @@ from scipy.stats import beta, kstest
 
 from equipoise.core import Predictions
 from equipoise.core.errors import DataError, NotFittedError, SplitError
-from equipoise.decisions import PredictionSets, set_scores
+from equipoise.decisions import PredictionSets, check_decision, set_scores
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "decisions.json").read_text())
 
@@ -160,3 +160,48 @@ def test_wrong_use():
         PredictionSets(conditional="group")
     with pytest.raises(ValueError, match="must have 5 classes"):
         PredictionSets().fit(draw(50, 21))(draw(5, 22, k=3))
+
+
+def test_too_few_rows_are_named():
+    sets = PredictionSets("lac", coverage=0.9, conditional="group", by="site")
+    site = np.array(["many"] * 200 + ["few"] * 8 + ["enough"] * 9)
+    sets.fit(draw(217, 23, groups={"site": site}))
+    assert sets.fewest_rows == 9
+    assert sets.full_keys == ["few"]
+    assert PredictionSets(coverage=0.95).fewest_rows == 19
+    assert PredictionSets("lac").fit(draw(8, 24)).expected_coverage() == (1.0, 1.0)
+
+
+def test_expected_coverage_of_equal_groups_is_narrower_than_that_of_one():
+    site = np.array(["a", "b"])[np.arange(1998) % 2]
+    within = PredictionSets("lac", conditional="group", by="site").fit(draw(1998, 25, groups={"site": site}))
+    one = beta(900, 100)
+    low, high = within.expected_coverage()
+    found = beta(1801, 200).ppf([0.025, 0.975])
+    assert (low, high) == pytest.approx(found, abs=2e-4)
+    assert high - low < np.diff(one.ppf([0.025, 0.975]))
+
+
+def test_a_check_names_the_classes_in_which_the_promise_is_broken():
+    calib, test = draw(2000, 26, k=3), draw(4000, 27, k=3)
+    test = Predictions(
+        logits=test.logits + np.where(test.labels == 1, 1.5, 0)[:, None] * [0, -1, 0],
+        labels=test.labels,
+        class_names=["cat", "dog", "fox"],
+    )
+    sets = PredictionSets("lac", conditional="class").fit(calib)
+    found = check_decision(sets, test)
+    assert not found.kept
+    assert found.text.startswith("The promise is broken in 1 of 3 (class dog) (exact tests, least p = ")
+    assert found.details["p_value"] == pytest.approx(3 * found.details["p_values"]["dog"])
+    marginal = check_decision(PredictionSets("lac").fit(calib), draw(4000, 28, k=3))
+    assert marginal.text.startswith("The promise is kept (exact test, p = ")
+
+
+def test_rows_that_are_known_in_another_way_are_reported():
+    test = draw(500, 29)
+    sets = PredictionSets("lac").fit(draw(500, 30))
+    unnamed = Predictions(logits=test.logits, labels=test.labels)
+    assert check_decision(sets, test).notes == ()
+    (note,) = check_decision(sets, unnamed).notes
+    assert note.startswith("Whether rows were used to make the decision was not checked")

@@ -32,6 +32,17 @@ def test_ranks_ascend_to_the_last_row(n):
     assert plan_tests(ranks, n, 0.05, 0.05).allowed.max() >= 0
 
 
+@pytest.mark.parametrize(("n", "risk"), [(100, 0.1), (200, 0.01)])
+def test_few_rows_leave_risk_for_thresholds_after_a_failure(n, risk):
+    ranks = choose_ranks(n, 0.1, risk)
+    assert ranks[-1] == n
+    later = np.array([rank for rank in ranks[:-1] if binom.cdf(1, rank, 0.1) <= risk])
+    most = binom.ppf(risk, later, 0.1)
+    most -= binom.cdf(most, later, 0.1) > risk * (1 + 1e-12)
+    assert binom.cdf(most, later, 0.1).max() <= 0.8 * risk
+    assert len(later) > 20
+
+
 def test_no_ranks_if_nothing_could_pass():
     assert len(choose_ranks(58, 0.05, 0.05)) == 0
     assert last_certified(np.zeros(0, int), plan_tests([], 58, 0.05, 0.05)) == -1

@@ -41,7 +41,8 @@ def test_band_and_group_of_a_change_are_named():
     text = str(trend)
     assert "Most changed: site south: " in text
     assert (
-        "Refit the calibrator: fitted on day9 to day12 (2,400 rows), the log-loss of day13 goes from" in text
+        "Refit the calibrator: fitted on day9 to day12 (2,400 rows), the log-loss of the confidence on day13 goes from"
+        in text
     )
     assert trend.to_dict()["refit"]["is_worthwhile"] is True
 

@@ -1,5 +1,7 @@
 """One model over time: a change is found, dated and described, and equal states raise few alarms."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,15 @@ def test_the_page_speaks_of_states_not_of_methods(worse):
             assert word not in text.split("</style>")[-1]
     assert to_html(report).count('class="changed worse"') >= 1
     assert "since day9" in to_html(report)
+
+
+def test_slanted_names_of_states_are_inside_the_chart():
+    states = {f"2026-03-{n:02}": AuditState.of(rows(120, n, 1.0)) for n in range(1, 25)}
+    page = to_html(report_of(states, over_time=True, n_resamples=20))
+    shown = re.findall(r'<text x="([0-9.]+)"[^>]*rotate\(-35[^>]*>(2026-[0-9-]+)<', page)
+    assert len(shown) >= 12
+    # Seven units per character; the end of the name is at x.
+    assert min(float(x) - 7 * len(name) * np.cos(np.radians(35)) for x, name in shown) > 0
 
 
 def test_predictions_and_chunks_make_a_trend_but_audits_do_not(worse):

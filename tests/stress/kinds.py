@@ -30,6 +30,7 @@ KINDS: dict[str, Kind] = {
     "models": Kind(saved_models.prepare_saved_models, saved_models.try_saved_model),
     "states": Kind(states.prepare_states, states.try_forged_state),
     "merges": Kind(states.prepare_states, states.try_merge),
+    "monitors": Kind(stored.prepare_monitors, stored.try_monitor),
     "runs": Kind(stored.prepare_runs, stored.try_run_folder, seconds=30),
     "cleaning": Kind(cleaning.prepare_cleaning, cleaning.try_cleaning),
     "specs": Kind(stored.prepare_specs, stored.try_spec),

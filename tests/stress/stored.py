@@ -10,7 +10,10 @@ import numpy as np
 
 from equipoise.calibrators import artifact, from_artifact, load
 from equipoise.catalogue import CATALOGUE
+from equipoise.core import Predictions
 from equipoise.core.errors import EquipoiseError
+from equipoise.core.records import Record, read_record, write_record
+from equipoise.decisions import DailyMonitor
 from equipoise.experiments import RunFolder, Spec, read_comparison, read_spec, run
 from equipoise.training import fit
 from helpers import toys
@@ -65,6 +68,37 @@ def try_artifact(prepared: Any, chance: np.random.Generator, folder: Path) -> No
         after = from_artifact(forged)(LOGITS)
     if np.shape(after) != np.shape(wanted) or not np.isfinite(after).all():
         raise Wrong("a forged map was read, and does not give finite numbers of the right shape")
+
+
+def _watched_rows(seed: int) -> Predictions:
+    chance = np.random.default_rng(seed)
+    claimed = chance.uniform(0.6, 1, 40)
+    sites = {"site": np.array(["north", "south"] * 20)}
+    return Predictions(confidence=claimed, correct=chance.random(40) < claimed, groups=sites)
+
+
+def prepare_monitors(folder: Path) -> Record:
+    monitor = DailyMonitor(by=("site",), min_accuracy=0.7)
+    for day in range(1, 4):
+        monitor.watch(_watched_rows(day), day=f"2026-03-0{day}")
+    monitor.save(folder / "monitor.json")
+    return read_record(folder / "monitor.json", "equipoise.monitor", 1)
+
+
+def try_monitor(prepared: Record, chance: np.random.Generator, folder: Path) -> None:
+    """A forged monitor, with a digest that fits, is refused or continues with finite numbers."""
+    forged, path = json.loads(json.dumps(prepared.plain)), folder / "forged.json"
+    for _ in range(int(chance.integers(1, 4))):
+        replace_somewhere(forged, chance)
+    try:
+        write_record(path, "equipoise.monitor", 1, Record(forged, prepared.arrays))
+    except Exception:  # noqa: BLE001 - what cannot be written cannot be read
+        return
+    monitor = DailyMonitor.load(path)
+    found = monitor.watch(_watched_rows(9), day="2026-03-09")
+    monitor.save(path)
+    if not np.isfinite([found.mean_evidence, *found.evidence.values()]).all() or not found.describe():
+        raise Wrong("a forged monitor was read, and gives evidence that is not finite")
 
 
 def replace_somewhere(table: Any, chance: np.random.Generator) -> None:

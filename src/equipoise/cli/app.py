@@ -38,7 +38,7 @@ _OPTIONS = {**OPTION_OF, "root": "--data", "positive": "--positive", "by": "--by
 )
 @click.version_option(__version__, prog_name="equipoise")
 def app() -> None:
-    """Measure, improve and prove the calibration of neural classifiers."""
+    """Measure and correct the confidence of classifiers, and turn it into decisions with a guarantee."""
 
 
 def run(arguments: list[str]) -> int:

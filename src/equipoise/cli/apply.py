@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,9 +12,11 @@ from equipoise.cli.inputs import column_options, one_or_several
 from equipoise.cli.options import json_option, quiet_option
 from equipoise.cli.output import check_output, print_json
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import listed, shown_name
 
 if TYPE_CHECKING:
     from equipoise.core.reading import Columns
+    from equipoise.core.reading.rewriting import RewrittenTable
 
 __all__ = ["command"]
 
@@ -35,8 +37,8 @@ Examples:
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="Where the table goes, its ending names the format; by default next to FILE, as NAME.calibrated.csv for "
-    "NAME.csv.",
+    help="Where the table goes; its ending selects the format. By default next to FILE, as NAME.calibrated.csv or "
+    "NAME.decided.csv for NAME.csv.",
 )
 @click.option(
     "--as",
@@ -71,9 +73,12 @@ def command(
 ) -> None:
     """Apply CALIBRATOR or DECISION, saved by `calibrate` or `decide`, to the predictions in FILE.
 
-    The table keeps its columns and rows in the same order; calibrated scores replace the raw ones. The new file records
-    the rows that the calibrator was fitted on, and scoring it is an error if it contains some of them. CSV files cannot
-    hold such notes: they are written to NAME.csv.equipoise.json next to NAME.csv.
+    The table keeps its columns and rows in the same order. With CALIBRATOR, calibrated scores replace the raw ones. The
+    new file records the rows that the calibrator was fitted on, and scoring it is an error if it contains some of them.
+    CSV files cannot hold this record: it is written to NAME.csv.equipoise.json next to NAME.csv.
+
+    With DECISION, the scores stay as they are, and one column is added: `accept` (true or false), `set` (classes with
+    | between them) or `action`. A calibrator inside the decision is applied first, so FILE must have raw scores.
     """
     from equipoise.calibrators import load
     from equipoise.calibrators.files import calibrate_file
@@ -109,17 +114,14 @@ def command(
             }
         )
     elif not quiet:
-        notes = "" if made.notes is None else f" Notes on the calibrator: {made.notes.name}."
+        notes = "" if made.notes is None else f" Record of the calibrator: {made.notes.name}."
         click.echo(
-            f"Wrote {made.n_rows:,} rows of {made.kind} to {output}, through {fitted.kind}.{notes}"
+            f"Wrote {made.n_rows:,} rows to {output}, with {made.kind} calibrated by {fitted.kind}.{notes}"
             f"{'' if made.has_labels else ' They have no labels.'}"
         )
         if made.n_without_group:
-            names = sorted(made.n_without_group)
-            listed = ", ".join([*names[:_SHOWN_GROUPS], *(["..."] if len(names) > _SHOWN_GROUPS else [])])
             click.echo(
-                f"Groups without a calibrator of their own used that of all rows: {listed} "
-                f"({sum(made.n_without_group.values()):,} rows)."
+                f"Groups without a calibrator of their own used that of all rows: {_listed(made.n_without_group)}."
             )
 
 
@@ -138,9 +140,39 @@ def _apply_decision(
     target = _checked(output, files, force=force, word="decided")
     made = decide_file(load_decision(path), one_or_several(files), target, **columns)
     if as_json:
-        print_json({"output": str(target), "n_samples": made.n_rows, "columns": list(made.columns)})
+        print_json(
+            {
+                "output": str(target),
+                "n_samples": made.n_rows,
+                "columns": list(made.columns),
+                "counts": dict(made.counts),
+                "groups_without_threshold": dict(made.n_without_group),
+            }
+        )
     elif not quiet:
-        click.echo(f"Wrote {made.n_rows:,} rows to {target}, with a column `{made.columns[0]}`.")
+        click.echo(
+            f"Wrote {made.n_rows:,} rows to {target}, with a column `{made.columns[0]}`: {_describe_counts(made)}."
+        )
+        if made.n_without_group:
+            click.echo(
+                f"Groups without a certified threshold, never accepted: {_listed(made.n_without_group)}."
+            )
+
+
+def _describe_counts(made: RewrittenTable) -> str:
+    """Return how often each decision was made."""
+    if made.columns == ("accept",):
+        return f"{made.counts.get('True', 0) / made.n_rows:.1%} are accepted"
+    shares = {name: f"{count / made.n_rows:.1%}" for name, count in made.counts.items()}
+    if made.columns == ("set",):
+        sizes = sorted(shares, key=int)
+        return "sets by number of classes: " + ", ".join(f"{size}: {shares[size]}" for size in sizes)
+    return ", ".join(f"{shown_name(name)} {share}" for name, share in shares.items())
+
+
+def _listed(rows: Mapping[str, int]) -> str:
+    """Return the names of some groups, and their number of rows."""
+    return f"{listed(sorted(rows), _SHOWN_GROUPS)} ({sum(rows.values()):,} rows)"
 
 
 def _checked(output: Path | None, files: Sequence[str], *, force: bool, word: str = "calibrated") -> Path:

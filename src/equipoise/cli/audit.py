@@ -33,6 +33,7 @@ from equipoise.core.escaping import without_secrets
 if TYPE_CHECKING:
     from equipoise.core import Predictions
     from equipoise.core.reading import Columns
+    from equipoise.decisions import DecisionCheck
     from equipoise.evaluate import Audit, AuditState, Gate, Limit
     from equipoise.evaluate.differences import Differences
     from equipoise.evaluate.gates import Bound
@@ -155,7 +156,7 @@ def command(
     if not_worse and against is None:
         raise click.UsageError("--not-worse needs --against FILE, the predictions to compare with.")
     from equipoise.core.records import RECORD_ENDINGS
-    from equipoise.evaluate import Limit, check_limits, check_not_worse, write_audit_state
+    from equipoise.evaluate import Gate, Limit, check_limits, check_not_worse, write_audit_state
 
     if report is not None:
         check_report(report)
@@ -179,22 +180,24 @@ def command(
     for part in (comparison, result.comparison_of_event):
         if part is not None:
             gates += check_not_worse(part, not_worse, level=settings["level"])
+    decision = None
     if decision_path is not None:
-        gates += (_check_decision(decision_path, files, columns),)
+        decision = _check_decision(decision_path, files, columns)
+        text = ".\n".join([decision.text.rstrip("."), *(note.rstrip(".") for note in decision.notes)])
+        gates += (Gate("decision", decision.kept, text),)
     if save_state is not None:
         write_audit_state(result.sums, save_state)
     if report is not None:
-        _write_report(report, result, files)
+        _write_report(report, result, files, decision)
     _print(found, comparison, result.comparison_of_event, gates, files, as_json=as_json, quiet=quiet)
     return 0 if all(gate.passed for gate in gates) else 1
 
 
-def _check_decision(path: Path, files: tuple[str, ...], columns: Columns) -> Gate:
+def _check_decision(path: Path, files: tuple[str, ...], columns: Columns) -> DecisionCheck:
     """Return whether the rows keep the promise of a saved decision."""
     from equipoise.core.reading import read_predictions
     from equipoise.decisions import check_decision, load_decision
     from equipoise.decisions.files import needed_columns
-    from equipoise.evaluate import Gate
 
     if state_paths(files):
         raise click.UsageError("--decision needs rows, and a saved state has none. Pass the predictions.")
@@ -203,7 +206,10 @@ def _check_decision(path: Path, files: tuple[str, ...], columns: Columns) -> Gat
         one_or_several(files), **group_columns(columns, tuple(needed_columns(decision)), None)
     )
     checked = check_decision(decision, rows)
-    return Gate("decision", checked.kept, checked.text.rstrip("."))
+    if decision.calibrator is None:
+        return checked
+    note = "The decision applies its calibrator first; the scores above are those of the file."
+    return checked._replace(notes=(note, *checked.notes))
 
 
 def _check_groups(
@@ -223,7 +229,9 @@ def _check_groups(
     )
 
 
-def _write_report(path: Path, result: _Result, files: tuple[str, ...]) -> None:
+def _write_report(
+    path: Path, result: _Result, files: tuple[str, ...], decision: DecisionCheck | None
+) -> None:
     """Write what was found as a report, without looking at the rows again."""
     from equipoise.evaluate import PairedDifferences
     from equipoise.report import report_of, write_report
@@ -240,7 +248,7 @@ def _write_report(path: Path, result: _Result, files: tuple[str, ...]) -> None:
         report = report_of(
             {"baseline": result.baseline, name: result.found}, title=title, versus=versus, rows=rows
         )
-    write_report(report, path)
+    write_report(replace(report, decision=decision), path)
 
 
 def _hint(files: Sequence[str]) -> str:

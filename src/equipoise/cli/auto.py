@@ -85,13 +85,13 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Give the best calibrated model within a budget: trained, calibrated, tested, with a report.
+    """Find the best calibrated model within a budget: trained, calibrated, tested, with a report.
 
     DATA is a file of inputs and labels (.npz with x and y; .csv or .parquet with a column `label`), a dataset of the
     catalogue, or a spec (.toml) with method = "auto". Cross-entropy, EMA, an ensemble, richer calibrators, losses and
-    augmentation are tried in this order. Each is scored by NLL after calibration on rows that fitted nothing. Another
-    candidate replaces cross-entropy + temperature only if a paired test on kept rows prefers it. Run the same command
-    again to continue, or with a larger budget to go on.
+    augmentation are tried in this order. Each is scored by NLL on held-out rows, after calibration. Another candidate
+    replaces cross-entropy + temperature only if it is significantly better in a paired test on held-out rows. Run the
+    same command again to continue after an interruption, or with a larger budget to try more.
     """
     if address is not None and engine != "ray":
         raise click.UsageError("--address needs --engine ray.")

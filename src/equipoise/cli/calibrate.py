@@ -56,7 +56,6 @@ def _calibrator_names() -> str:
 @click.option(
     "--holdout",
     type=FRACTION,
-    metavar="SHARE",
     help="Fit on the rest, and score this share of the rows before and after calibration.",
 )
 @click.option(
@@ -80,8 +79,8 @@ def command(
     """Fit a calibrator on FILE, held-out predictions with their labels, and save it.
 
     FILE must not contain rows that the calibrated predictions will be scored on: the split 'test' is an error. With one
-    labeled file only, --holdout 0.3 keeps 30% of its rows back and scores the calibrator on them. The calibrator is
-    saved as .json or .safetensors; `equipoise apply` uses it. With --by site, cross-validation decides how much each
+    labeled file only, --holdout 30% keeps that share of its rows back and scores the calibrator on them. The calibrator
+    is saved as .json or .safetensors; `equipoise apply` uses it. With --by site, cross-validation decides how much each
     site's own rows count.
     """
     check_output(output, (".json", ".safetensors"))

@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, CommandEntry] = MappingProxyType(
         ),
         "audit": CommandEntry("Audit the calibration of predictions in FILE."),
         "auto": CommandEntry(
-            "Give the best calibrated model within a budget: trained, calibrated, tested, with a report.",
+            "Find the best calibrated model within a budget: trained, calibrated, tested, with a report.",
             resumes=True,
         ),
         "calibrate": CommandEntry(

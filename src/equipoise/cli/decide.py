@@ -8,17 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from equipoise.cli.inputs import OPTION_OF, column_options, one_or_several
-from equipoise.cli.options import FRACTION, json_option, quiet_option
+from equipoise.cli.options import FRACTION, PERCENT, json_option, quiet_option
 from equipoise.cli.output import check_output, print_json
+from equipoise.core.escaping import listed, visible
 
 if TYPE_CHECKING:
     from equipoise.core.predictions import Predictions
     from equipoise.core.reading import Columns
-    from equipoise.decisions import CostRule
+    from equipoise.decisions import CostRule, PredictionSets
 
-__all__ = ["PERCENT", "command"]
+__all__ = ["command"]
+
+#: Classes or groups that are named where they have too few rows.
+_SHOWN = 5
+_THRESHOLDS = ("--max-error", "--min-coverage")
+#: Goals that look at an option; with another goal it would have no effect.
+_GOES_WITH = {
+    "level": _THRESHOLDS,
+    "score": _THRESHOLDS,
+    "shared": _THRESHOLDS,
+    "by": (*_THRESHOLDS, "--sets"),
+    "method": ("--sets",),
+    "conditional": ("--sets",),
+    "holdout": ("--sets",),
+    "seed": ("--sets",),
+}
 
 _EXAMPLES = """\b
 Examples:
@@ -28,28 +45,6 @@ Examples:
   equipoise decide labelled.csv --cost wrong=10 --cost abstain=1 -o decision.json
   equipoise decide labelled.npz --sets 90% --method aps -o sets.json
 """
-
-
-class _Percent(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A share: ``5%`` or ``0.05``."""
-
-    name = "SHARE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            number = float(value.strip().removesuffix("%")) / (100 if value.strip().endswith("%") else 1)
-        except ValueError:
-            self.fail(f"{value!r} must be a share such as 5% or 0.05.", param, ctx)
-        if not 0 <= number <= 1:
-            hint = "" if value.strip().endswith("%") else f"; for percent write {value}%"
-            self.fail(f"{value!r} must be from 0 to 1{hint}.", param, ctx)
-        return number
-
-
-#: ``5%`` or ``0.05``.
-PERCENT = _Percent()
 
 
 class _Cost(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -177,6 +172,9 @@ def command(
     }
     if sum(goals.values()) != 1:
         raise click.UsageError(f"The decision must have exactly one goal: give one of {', '.join(goals)}.")
+    _check_options(next(name for name, is_given in goals.items() if is_given))
+    if set_coverage is not None and by is not None and conditional != "group":
+        raise click.UsageError("--by with --sets needs --conditional group, coverage within every group.")
     if costs and cost_matrix is not None:
         raise click.UsageError("--cost and --cost-matrix exclude each other; use one of them.")
     if output is not None:
@@ -185,8 +183,11 @@ def command(
     calibrator = None
     if calibrator_path is not None:
         from equipoise.calibrators import load
+        from equipoise.decisions.promise import unchecked_calibrator_notes
 
         calibrator = load(calibrator_path)
+        for note in unchecked_calibrator_notes(calibrator, rows):
+            click.echo(f"Warning: {note}", err=True)
     if set_coverage is not None:
         sets = {
             "method": method,
@@ -222,6 +223,19 @@ def command(
     return 0 if usable else 1
 
 
+def _check_options(goal: str) -> None:
+    """Raise if an option was given that has no effect on this goal."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and goal not in _GOES_WITH.get(name, (goal,)):
+            raise click.UsageError(
+                f"{parameter.opts[0]} has no effect with {goal}; it goes with {' and '.join(_GOES_WITH[name])}. Leave "
+                "it out."
+            )
+
+
 def _read(files: tuple[str, ...], columns: Columns, score: str, by: str | None) -> Predictions:
     from equipoise.core.reading import read_predictions
     from equipoise.decisions.scores import SCORES
@@ -250,6 +264,8 @@ def _cost_rule(
     if matrix is not None:
         return replace(read_costs(matrix, class_names=rows.class_names), calibrator=calibrator)
     given = dict(costs)
+    if len(given) < len(costs):
+        raise click.UsageError("--cost must be given once for each of wrong, abstain and right.")
     missing = [name for name in ("wrong", "abstain") if name not in given]
     if missing:
         raise click.UsageError(f"--cost {missing[0]}=NUMBER is missing.")
@@ -292,12 +308,9 @@ def _fit_sets(
     low, high = sets.expected_coverage()
     content: dict[str, Any] = {"settings": settings, "limits": sets.limits, "counts": sets.counts}
     content |= {"n": len(rows), "expected_low": low, "expected_high": high}
-    lines = [
-        f"Sets by {sets.method}, fitted on {len(rows):,} rows: the true class is in its set with probability at least "
-        f"{100 * sets.coverage:.4g}%.",
-        f"Given these rows, the coverage is between {100 * low:.1f}% and {100 * high:.1f}% (95% interval).",
-    ]
-    if judged is not None:
+    usable = len(sets.full_keys) < len(sets.limits)
+    lines = _describe_sets(sets, rows)
+    if judged is not None and usable:
         report = sets(judged).report()
         content["report"] = report.as_dict()
         lines.append(f"On held-out rows: {report.describe()}")
@@ -309,5 +322,38 @@ def _fit_sets(
         print_json(content)
     else:
         click.echo("\n".join(lines))
-    _save(sets, output, quiet=quiet or as_json)
-    return 0
+    if usable:
+        _save(sets, output, quiet=quiet or as_json)
+    return 0 if usable else 1
+
+
+def _describe_sets(sets: PredictionSets, rows: Predictions) -> list[str]:
+    """Return what fitted sets promise, and which classes or groups have too few rows."""
+    full, by_class = sets.full_keys, sets.conditional == "class"
+    needed = f"since {100 * sets.coverage:.4g}% needs at least {sets.fewest_rows:,} calibration rows"
+    if sets.conditional is not None:
+        needed += " of the class" if by_class else " of the group"
+    most = "at most " if sets.conditional else ""
+    if len(full) == len(sets.limits):
+        return [
+            f"Every set contains all classes, {needed}, got {most}{max(sets.counts.values()):,}. Label more rows."
+        ]
+    low, high = sets.expected_coverage()
+    where = f" within every {'class' if by_class else visible(sets.by)}" if sets.conditional else ""
+    lines = [
+        f"Sets by {sets.method}, fitted on {len(rows):,} rows: the true class is in its set with probability at least "
+        f"{100 * sets.coverage:.4g}%{where}.",
+        f"Given these rows, the coverage{' of all rows' if where else ''} is between {100 * low:.1f}% and "
+        f"{100 * high:.1f}% (95% interval).",
+    ]
+    if full:
+        names = rows.class_names if by_class else None
+        shown = [key if names is None else names[int(key)] for key in full]
+        count = f"{len(full):,} of {len(sets.limits):,}"
+        what = (
+            f"Every set contains {count} classes"
+            if by_class
+            else f"Sets of {count} groups contain all classes"
+        )
+        lines.append(f"{what}, {needed}: {listed(shown, _SHOWN)}.")
+    return lines

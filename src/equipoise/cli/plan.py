@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.decide import PERCENT
 from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.options import json_option, quiet_option
+from equipoise.cli.options import PERCENT, group_columns, json_option, quiet_option
 from equipoise.cli.output import check_output, print_json
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ __all__ = ["command"]
 )
 @click.option("--seed", default=0, show_default=True, help="Random seed of the choice.")
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), help="Where the numbers of the rows go, .csv."
+    "--output", "-o", type=click.Path(path_type=Path), help="Where the table of rows to label goes, .csv."
 )
 @column_options
 @json_option
@@ -44,8 +43,8 @@ def command(
     """Choose rows of FILE to label, so that the accuracy is known to a given width.
 
     Rows are stratified by confidence, with more of them where predictions are uncertain. The table that is written has
-    the number of each row (from 0), its stratum, how many rows it stands for (weight), its confidence and, if known,
-    its predicted class. Add a column `label` (or `correct`, 1 or 0), then run
+    the number of each row (from 0) or with --ids its id, its stratum, how many rows it stands for (weight), its
+    confidence and, if known, its predicted class. Add a column `label` (or `correct`, 1 or 0), then run
     `equipoise score to-label.csv --strata stratum`.
     """
     if output is not None:
@@ -56,11 +55,19 @@ def command(
     from equipoise.core.reading import read_predictions
     from equipoise.decisions import plan_labels
 
-    predictions = read_predictions(one_or_several(files), **columns)
+    ids = columns.get("ids")
+    predictions = read_predictions(
+        one_or_several(files), **group_columns(columns, () if ids is None else (ids,), None)
+    )
+    if ids is None and predictions.n_dropped:
+        raise click.UsageError(
+            "Numbers of rows need all rows, and some were left out. Name their ids: --ids."
+        )
     plan = plan_labels(predictions, width=width, seed=seed)
     if output is not None:
         chosen = predictions.take(plan.rows)
-        table = {"row": plan.rows, "stratum": plan.stratum, "weight": [f"{one:.6g}" for one in plan.weight]}
+        named = {"row": plan.rows} if ids is None else {ids: chosen.groups[ids]}
+        table = {**named, "stratum": plan.stratum, "weight": [f"{one:.6g}" for one in plan.weight]}
         if chosen.kind != "confidence":
             names = chosen.class_names
             table["predicted"] = chosen.predicted if names is None else np.array(names)[chosen.predicted]
@@ -74,4 +81,7 @@ def command(
     else:
         click.echo(plan.describe())
         if output is not None and not quiet:
-            click.echo(f"Wrote {output}.")
+            click.echo(
+                f"Wrote {output}. Add a column `{'correct' if predictions.kind == 'confidence' else 'label'}`, then:  "
+                f"equipoise score {output} --strata stratum"
+            )

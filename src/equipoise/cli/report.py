@@ -70,7 +70,6 @@ _Rows: TypeAlias = str | list[str]
 @click.option(
     "--calib-share",
     type=FRACTION,
-    metavar="SHARE",
     help="Instead of --calib: choose and fit a calibrator on this share of each file, and report on the rest.",
 )
 @column_options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.inputs import column_options, one_or_several
+from equipoise.cli.inputs import COLUMN_OPTIONS, column_options, one_or_several, refuse_given
 from equipoise.cli.options import (
     Engine,
     cluster_option,
@@ -20,6 +20,7 @@ from equipoise.cli.options import (
 )
 from equipoise.cli.output import print_json
 from equipoise.cli.states import read_states, refuse_clusters, refuse_options_of_rows, state_paths
+from equipoise.core.errors import DataError
 from equipoise.core.escaping import visible, without_secrets
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from equipoise.decisions import PoweredRate
 
 __all__ = ["command"]
+
+#: Level of the warning that labelled rows are not a random sample.
+_SHIFT_LEVEL = 0.001
 
 
 _EXAMPLES = """\b
@@ -92,6 +96,13 @@ def command(
         raise click.UsageError(
             "--strata is for rows that `equipoise plan` chose, --unlabelled for a random sample; give one of them."
         )
+    if strata is not None or unlabelled is not None:
+        # Clusters above all: rows of one cluster are not a random sample.
+        kept = {"unlabelled", "decision_path", "strata", "level", "as_json", "quiet", *COLUMN_OPTIONS}
+        others = {one.name or "" for one in click.get_current_context().command.params} - kept - {"files"}
+        refuse_given(
+            others, f"does not apply with --{'strata' if unlabelled is None else 'unlabelled'}. Leave it out."
+        )
     if strata is not None:
         _score_strata(files, strata, columns, settings["level"], as_json=as_json)
         return
@@ -132,8 +143,10 @@ def _score_powered(
 ) -> None:
     """Print the accuracy, and the error among accepted predictions, from few labels and many rows without."""
     from equipoise.core.reading import read_predictions
-    from equipoise.decisions import AcceptRule, load_decision, powered_rate
+    from equipoise.decisions import AcceptRule, compare_unlabelled, load_decision, powered_rate
     from equipoise.decisions.files import needed_columns
+    from equipoise.decisions.inputs import apply_calibrator
+    from equipoise.decisions.promise import unchecked_notes
 
     rule = None if decision_path is None else load_decision(decision_path)
     if rule is not None and not isinstance(rule, AcceptRule):
@@ -143,10 +156,31 @@ def _score_powered(
         read_predictions(one, **group_columns(columns, wanted, None))
         for one in (one_or_several(files), unlabelled)
     )
-    rates = {"accuracy": powered_rate(some, many, level=level)}
     if rule is not None:
-        accepted = powered_rate(some.take(rule(some)), many.take(rule(many)), level=level)
+        rule.check_disjoint(some, where="score")
+        for note in unchecked_notes(rule, some):
+            click.echo(f"Warning: {note}", err=True)
+    taken = None if rule is None else (rule(some), rule(many))
+    judged, others = some, many
+    if rule is not None:
+        judged, others = (apply_calibrator(rule.calibrator, one, where="score") for one in (some, many))
+    rates = {"accuracy": powered_rate(judged, others, level=level)}
+    if taken is not None:
+        if taken[0].sum() < 10 or not taken[1].any():
+            raise DataError(
+                f"score: expected at least 10 labelled rows and 1 other row that the decision accepts, got "
+                f"{taken[0].sum()} and {taken[1].sum()}. Label more rows, or leave out --decision."
+            )
+        accepted = powered_rate(judged.take(taken[0]), others.take(taken[1]), level=level)
         rates["error among accepted"] = accepted.of_errors
+    shift = compare_unlabelled(some, many, level=_SHIFT_LEVEL)
+    if shift.shifted:
+        name, p_value = min(shift.p_values.items(), key=lambda one: one[1])
+        click.echo(
+            f"Warning: the {name} of labelled rows and of the other rows differs (p = {p_value:.2g}). The interval "
+            "holds only if the labelled rows are a random sample of the same source.",
+            err=True,
+        )
     _print_rates(rates, as_json=as_json)
 
 

@@ -70,7 +70,7 @@ def _show_auto(*, as_json: bool) -> None:
     about = {
         "title": "Automatic choice",
         "summary": "A search over methods and calibrators within a budget. Cross-entropy + temperature is replaced "
-        "only if a paired test on kept rows prefers another candidate.",
+        "only if another candidate is significantly better in a paired test on held-out rows.",
         "ladder": "ce, ema, ensemble of 5, calibrators (sms, vector, ...), then label_smoothing, focal, mixup or "
         "cutmix and regmixup by successive halving, and more members of the best.",
         "use": 'equipoise auto DATA --model NAME --budget 5 -o model; or method = "auto" in a spec; see '

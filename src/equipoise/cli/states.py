@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from equipoise.cli.inputs import OPTION_OF
+from equipoise.cli.inputs import COLUMN_OPTIONS, refuse_given
 from equipoise.core.errors import DataError
 from equipoise.core.escaping import without_secrets
 from equipoise.core.reading.storage import is_address
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_states", "refuse_clusters", "refuse_options_of_rows", "state_paths"]
 
-_GIVEN = ParameterSource.COMMANDLINE
-_FIXED = {"n_bins": "--bins", "closed": "--closed"}
+_FIXED = ("n_bins", "closed")
 
 
 def state_paths(files: Sequence[str]) -> list[str]:
@@ -78,7 +76,4 @@ def refuse_options_of_rows() -> None:
     Raises:
         UsageError: With the option.
     """
-    context = click.get_current_context()
-    for name, option in {**OPTION_OF, **_FIXED}.items():
-        if context.get_parameter_source(name) is _GIVEN:
-            raise click.UsageError(f"{option} applies to rows; a saved state has its own setting.")
+    refuse_given((*COLUMN_OPTIONS, *_FIXED), "applies to rows; a saved state has its own setting.")

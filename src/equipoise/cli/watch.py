@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from equipoise.cli.decide import PERCENT
-from equipoise.cli.inputs import column_options, one_or_several
-from equipoise.cli.options import group_columns, json_option, quiet_option
+from equipoise.cli.inputs import column_options, one_or_several, refuse_given
+from equipoise.cli.options import PERCENT, group_columns, json_option, quiet_option
 from equipoise.cli.output import check_output, print_json
 
 if TYPE_CHECKING:
@@ -48,9 +47,9 @@ Examples:
     "--decision",
     "decision_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Watch this promise too.",
+    help="Watch the promise of this decision too, a threshold that `equipoise decide` certified; given every day.",
 )
-@click.option("--min-accuracy", type=PERCENT, help="Watch that the accuracy is at least this.")
+@click.option("--min-accuracy", type=PERCENT, help="Watch whether the accuracy is at least this.")
 @click.option("--unlabelled", metavar="FILE", help="Predictions of today without labels; needs --reference.")
 @click.option("--reference", metavar="FILE", help="Predictions of rows on which calibration was checked.")
 @click.option(
@@ -89,8 +88,9 @@ def command(
     STATE is a small .json file that the first day creates. The monitors are about calibration, overall, by band of
     confidence and by group, and if given about the promise of a decision and about accuracy. Looking every day is
     allowed: over all days and monitors together, the probability of a false alarm is at most --alpha.
-    A day that was added before raises an error, and missing days are named. --alpha, --tolerance, --by, --decision and
-    --min-accuracy are fixed on the first day.
+    A day that was added before raises an error, and missing days are named. --alpha, --tolerance, --by and
+    --min-accuracy are those of the first day. --decision is given every day, from the first one on; a calibrator inside
+    the decision is applied first, so FILE must have raw scores.
 
     With --unlabelled and --reference there is no state: confidences, predicted classes and groups are compared with the
     reference, and the accuracy is shown that is expected if calibration still holds. This is one look at one day; for
@@ -105,11 +105,12 @@ def command(
     if unlabelled is not None and reference is not None:
         if files:
             raise click.UsageError("--unlabelled must be given without STATE and FILE; leave them out.")
-        if day is not None or decision_path is not None or min_accuracy is not None:
-            raise click.UsageError(
-                "--day, --decision and --min-accuracy need labels; leave them out with --unlabelled."
-            )
-        return _compare(unlabelled, reference, columns, by, alpha / looks, metrics_out, as_json=as_json)
+        refuse_given(
+            ("day", "decision_path", "min_accuracy", "tolerance"),
+            "needs labels; leave it out with --unlabelled.",
+        )
+        files = (unlabelled, reference)
+        return _compare(files, columns, by, alpha / looks, metrics_out, as_json=as_json, quiet=quiet)
     if looks > 1:
         raise click.UsageError(
             "--looks is for --unlabelled; labelled days may be looked at as often as you like."
@@ -119,6 +120,7 @@ def command(
     from equipoise.core.reading import read_predictions
     from equipoise.decisions import AcceptRule, DailyMonitor, load_decision
     from equipoise.decisions.files import needed_columns
+    from equipoise.decisions.promise import unchecked_notes
 
     state = Path(files[0])
     check_output(state, (".json",), option="STATE")
@@ -137,7 +139,9 @@ def command(
         monitor = DailyMonitor(alpha=alpha, tolerance=tolerance, by=tuple(by), min_accuracy=min_accuracy)
     wanted = tuple(dict.fromkeys((*monitor.by, *([] if rule is None else needed_columns(rule)))))
     rows = read_predictions(one_or_several(files[1:]), **group_columns(columns, wanted, None))
-    found = monitor.watch(rows, day=day or str(date.today()), rule=rule)
+    for note in () if rule is None else unchecked_notes(rule, rows):
+        click.echo(f"Warning: {note}", err=True)
+    found = monitor.watch(rows, day=str(date.today()) if day is None else day, rule=rule)
     monitor.save(state)
     if metrics_out is not None:
         numbers = {
@@ -171,19 +175,19 @@ def _check_settings(monitor: DailyMonitor) -> None:
 
 
 def _compare(
-    unlabelled: str,
-    reference: str,
+    files: tuple[str, ...],
     columns: Columns,
     by: tuple[str, ...],
     level: float,
     metrics_out: Path | None,
     *,
     as_json: bool,
+    quiet: bool,
 ) -> int:
     from equipoise.core.reading import read_predictions
     from equipoise.decisions import compare_unlabelled
 
-    new, old = (read_predictions(one, **group_columns(columns, by, None)) for one in (unlabelled, reference))
+    new, old = (read_predictions(one, **group_columns(columns, by, None)) for one in files)
     found = compare_unlabelled(new, old, level=level)
     if metrics_out is not None:
         _write_metrics(
@@ -194,11 +198,11 @@ def _compare(
                 "alarms": int(found.shifted),
                 "rows": found.n,
             },
-            found.as_dict(),
+            {"day": str(date.today()), **found.as_dict()},
         )
     if as_json:
         print_json(found.as_dict())
-    else:
+    elif not quiet or found.shifted:
         click.echo(found.describe())
     return 1 if found.shifted else 0
 
@@ -226,9 +230,13 @@ def _write_metrics(
     lines = []
     for name, (label, parts) in labelled.items():
         lines.append(f"# TYPE equipoise_{name} gauge")
-        lines += [
-            f"equipoise_{name}{{{label}={json.dumps(key)}}} {value:.6g}" for key, value in parts.items()
-        ]
+        lines += [f"equipoise_{name}{{{label}={_quoted(key)}}} {value:.6g}" for key, value in parts.items()]
     for name, value in values.items():
         lines += [f"# TYPE equipoise_{name} gauge", f"equipoise_{name} {value:.6g}"]
     write_bytes(path, ("\n".join(lines) + "\n").encode())
+
+
+def _quoted(text: str) -> str:
+    """Return a value of a label as Prometheus text has it: only these three characters are escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

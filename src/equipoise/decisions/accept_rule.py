@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -13,18 +12,21 @@ from scipy.special import bdtrc
 
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import shown_name
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
 from equipoise.decisions.certificate import Certificate
 from equipoise.decisions.exact import exact_interval
-from equipoise.decisions.inputs import as_predictions, read_calibrator
+from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_json_name, read_calibrator
 from equipoise.decisions.scores import score_rows
 
 __all__ = ["AcceptRule", "PromiseCheck", "replace_calibrator"]
 
 _FORMAT, _VERSION = "equipoise.accept_rule", 1
 _MOST_ROWS = 1 << 14
+#: Groups that are described one by one, from the smallest p-value on.
+_SHOWN = 20
 
 
 @final
@@ -42,8 +44,8 @@ class PromiseCheck:
         error_high: Upper end.
         p_value: Probability of so many mistakes if the error is at the limit.
         max_error: The limit that was promised.
-        groups: The same by group, if the promise holds in every group. ``kept`` is then corrected for their number
-            (Holm).
+        groups: The same by group, if the promise holds in every group. ``kept`` is then that of all groups, each tested
+            after correction for their number (Holm).
     """
 
     kept: bool
@@ -61,14 +63,24 @@ class PromiseCheck:
         """Return the result in one or two sentences, and a line per group."""
         if self.n_accepted == 0:
             return f"None of the {self.n:,} rows is accepted, so nothing can be tested."
-        verdict = "The promise is kept" if self.kept else "The promise is broken"
+        verdict = f"The promise is {'kept' if self.kept else 'broken'}"
+        test = f"exact test, p = {self.p_value:.2g}"
+        if self.groups:
+            broken = sum(not one.kept for one in self.groups.values())
+            verdict += f" in {broken:,} of {len(self.groups):,} groups" if broken else " in every group"
+            least = min(1.0, len(self.groups) * min(one.p_value for one in self.groups.values()))
+            test = f"exact tests, least p = {least:.2g} after correction for {len(self.groups):,} tests"
         observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,}"
         text = (
             f"{verdict}: {observed} accepted predictions are wrong "
             f"[{100 * self.error_low:.3g}, {100 * self.error_high:.3g}], promised at most {100 * self.max_error:.3g}% "
-            f"(exact test, p = {self.p_value:.2g})."
+            f"({test})."
         )
-        return "\n".join([text, *(f"{name}: {one.describe()}" for name, one in self.groups.items())])
+        order = sorted(self.groups, key=lambda name: self.groups[name].p_value)
+        lines = [f"{shown_name(name)}: {self.groups[name].describe()}" for name in order[:_SHOWN]]
+        if len(order) > _SHOWN:
+            lines.append(f"{len(order) - _SHOWN:,} other groups have larger p-values.")
+        return "\n".join([text, *lines])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
@@ -88,6 +100,7 @@ class AcceptRule:
         by: Name of the column of groups, if there are groups.
         calibrator: Fitted calibrator that is applied first.
         rows: Rows that the threshold was certified on.
+        n_classes: Number of classes of these rows; None if it is not known, as with confidences only.
 
     Example:
         >>> from equipoise.decisions import certify_threshold
@@ -106,9 +119,10 @@ class AcceptRule:
         by: str | None = None,
         calibrator: Any = None,
         rows: Rows | None = None,
+        n_classes: int | None = None,
     ) -> None:
         self.certificate, self.score, self.by = certificate, score, by
-        self.calibrator, self.rows = calibrator, rows
+        self.calibrator, self.rows, self.n_classes = calibrator, rows, n_classes
 
     def __repr__(self) -> str:
         one = self.certificate
@@ -123,15 +137,28 @@ class AcceptRule:
             score: Scores ``(n,)``, if the rule was certified on scores of your own.
         """
         predictions = as_predictions(predictions, where="AcceptRule")
-        if self.calibrator is not None:
-            predictions = self.calibrator(predictions)
+        if None not in (self.n_classes, predictions.n_classes) and self.n_classes != predictions.n_classes:
+            raise DataError(
+                f"AcceptRule: the predictions must have {self.n_classes} classes, as where the threshold was "
+                f"certified, got {predictions.n_classes}. Pass predictions of this model."
+            )
+        predictions = apply_calibrator(self.calibrator, predictions, where="AcceptRule")
         if self.score is None and score is None:
             raise TypeError(
                 "AcceptRule: the rule was certified on scores of your own, got none. Pass them as `score`."
             )
+        if self.score is not None and score is not None:
+            raise TypeError(
+                f"AcceptRule: the rule was certified on {self.score!r}, got `score` too. Leave it out."
+            )
         values = score_rows(predictions, score if self.score is None else self.score, where="AcceptRule")
         accepted: Array = values >= self._thresholds(predictions)
         return accepted
+
+    def has_threshold(self, predictions: Predictions) -> Array:
+        """Return which rows have a certified threshold ``(n,)`` bool; rows of other groups are never accepted."""
+        result: Array = np.isfinite(self._thresholds(predictions))
+        return result
 
     def _thresholds(self, predictions: Predictions) -> Array:
         """Return the threshold of every row; infinity where nothing is certified."""
@@ -170,11 +197,11 @@ class AcceptRule:
         self.check_disjoint(predictions, where=where)
         accepted = self(predictions, score=score)
         # The calibrator may change the predicted class.
-        judged = predictions if self.calibrator is None else self.calibrator(predictions)
+        judged = apply_calibrator(self.calibrator, predictions, where=where)
         if judged.fitted_on is not None:
             check_disjoint(judged.rows, judged.fitted_on, where=where)
         wrong = ~judged.correct
-        limit = self._limit(self.certificate)
+        limit = self.certificate.promised_error
         if limit is None:
             raise DataError(
                 f"{where}: the rule promises nothing, since no threshold was certified. Certify one on more rows."
@@ -183,18 +210,14 @@ class AcceptRule:
         if self.by is None or self.by not in predictions.groups:
             return whole
         column = predictions.groups[self.by].astype(np.str_)
-        limits = {name: self._limit(one) for name, one in self.certificate.groups.items() if one.certified}
+        limits = {name: one.promised_error for name, one in self.certificate.groups.items() if one.certified}
         found = {
             name: _promise_check(accepted[column == name], wrong[column == name], bound, level)
             for name, bound in limits.items()
             if bound is not None and (column == name).any()
         }
-        worst = min((one.p_value for one in found.values()), default=1.0)
-        return replace(whole, kept=worst > level / max(len(found), 1), groups=found)
-
-    @staticmethod
-    def _limit(certificate: Certificate) -> float | None:
-        return certificate.error_bound if certificate.max_error is None else certificate.max_error
+        found = _correct_for_groups(found, level)
+        return replace(whole, kept=all(one.kept for one in found.values()), groups=found)
 
     def check_disjoint(self, predictions: Predictions, *, where: str = "AcceptRule") -> None:
         """Raise if rows were used to certify the threshold.
@@ -209,8 +232,7 @@ class AcceptRule:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the rule as JSON with a checksum; the rows of the certification as hashes, the calibrator in full."""
-        if Path(path).suffix.lower() != ".json":
-            raise ValueError(f"AcceptRule.save: the name must end in .json, got {str(path)!r}. Rename it.")
+        check_json_name(path, where="AcceptRule.save")
         write_record(path, _FORMAT, _VERSION, Record(self.as_dict(), {}))
 
     def as_dict(self) -> dict[str, Any]:
@@ -221,6 +243,7 @@ class AcceptRule:
             "by": self.by,
             "calibrator": None if self.calibrator is None else self.calibrator.to_artifact(),
             "rows": None if self.rows is None else self.rows.sketch(_MOST_ROWS).packed(),
+            "n_classes": self.n_classes,
         }
 
     @classmethod
@@ -242,19 +265,34 @@ class AcceptRule:
         try:
             certificate = _certificate_from(content["certificate"])
             score, by, rows, saved = (content[name] for name in ("score", "by", "rows", "calibrator"))
+            n_classes = content.get("n_classes")
             if not isinstance(score, str | None) or not isinstance(by, str | None):
                 raise TypeError("`score` and `by` must be text")
+            if n_classes is not None and type(n_classes) is not int:
+                raise TypeError("`n_classes` must be a whole number")
             unpacked = None if rows is None else Rows.unpacked(rows)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{where} is damaged ({error}). Certify and save the rule again.") from None
         calibrator = read_calibrator(saved)
-        return cls(certificate=certificate, score=score, by=by, calibrator=calibrator, rows=unpacked)
+        return cls(
+            certificate=certificate,
+            score=score,
+            by=by,
+            calibrator=calibrator,
+            rows=unpacked,
+            n_classes=n_classes,
+        )
 
 
 def replace_calibrator(rule: AcceptRule, calibrator: Any) -> AcceptRule:
     """Return a rule for predictions to which another calibrator, or none, is still to be applied."""
     return AcceptRule(
-        certificate=rule.certificate, score=rule.score, by=rule.by, calibrator=calibrator, rows=rule.rows
+        certificate=rule.certificate,
+        score=rule.score,
+        by=rule.by,
+        calibrator=calibrator,
+        rows=rule.rows,
+        n_classes=rule.n_classes,
     )
 
 
@@ -273,6 +311,18 @@ def _promise_check(accepted: Array, wrong: Array, limit: float, level: float) ->
         p_value=p_value,
         max_error=limit,
     )
+
+
+def _correct_for_groups(found: Mapping[str, PromiseCheck], level: float) -> dict[str, PromiseCheck]:
+    """Return tests of groups with verdicts that are corrected for their number (Holm)."""
+    p_values = np.array([one.p_value for one in found.values()])
+    order = np.argsort(p_values)
+    broken = np.zeros(len(order), bool)
+    broken[order] = np.logical_and.accumulate(p_values[order] <= level / np.arange(len(order), 0, -1))
+    return {
+        name: replace(one, kept=not is_broken)
+        for (name, one), is_broken in zip(found.items(), broken.tolist(), strict=True)
+    }
 
 
 _OPTIONAL = ("threshold", "observed_error", "error_bound", "max_error")

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, final
 
-__all__ = ["Certificate", "Shortfall"]
+from equipoise.core.escaping import shown_name, visible
+
+__all__ = ["Certificate", "Shortfall", "threshold_text"]
+
+#: Groups that are described one by one, certified ones first.
+_SHOWN = 20
+#: Scores whose names mean the opposite of what they are.
+_SCORE_NAMES = {"entropy": "1 - normalized entropy"}
 
 
 @final
@@ -19,11 +26,18 @@ class Shortfall:
         n_needed: Number of labelled rows that might be enough if the observed error is the true one; None if no
             threshold has an observed error below the limit.
         fewest: Number of accepted rows without a mistake that any certificate needs.
+        is_weighted: Whether rows have weights that are not whole numbers; ``n_needed`` is then not known.
     """
 
     threshold: float | None
     n_needed: int | None
     fewest: int
+    is_weighted: bool = False
+
+    @property
+    def about(self) -> str:
+        """The number of labelled rows that might be enough, with two digits: it is a guess from an observed error."""
+        return "" if self.n_needed is None else f"{float(f'{self.n_needed:.2g}'):,.0f}"
 
 
 @final
@@ -62,6 +76,11 @@ class Certificate:
     groups: Mapping[str, Certificate] = field(default_factory=dict)
     shortfall: Shortfall | None = None
 
+    @property
+    def promised_error(self) -> float | None:
+        """The error limit, or the bound if a coverage was requested; None without a promise."""
+        return self.error_bound if self.max_error is None else self.max_error
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
         names = [one.name for one in fields(self) if one.name not in ("groups", "shortfall")]
@@ -75,23 +94,40 @@ class Certificate:
         Args:
             score: Name of the score.
         """
-        if self.groups:
-            lines = [f"{name}: {one.describe(score)}".replace("\n", " ") for name, one in self.groups.items()]
-            if self.threshold is None:
-                return "\n".join(lines)
-            return "\n".join([self._sentences(score), *lines])
-        return self._sentences(score)
+        score = _SCORE_NAMES.get(score, visible(score))
+        lines = self._describe_groups(score)
+        # Without one threshold for all rows, there is only something to say about each group.
+        if lines and self.threshold is None and self.shortfall is None:
+            return "\n".join(lines)
+        return "\n".join([self._sentences(score), *lines])
+
+    def _describe_groups(self, score: str) -> list[str]:
+        """Return a line for each group, except for those whose own rows are not the reason of a refusal."""
+        concerned = {
+            name: one
+            for name, one in self.groups.items()
+            if one.certified or one.shortfall is not None or self.shortfall is None
+        }
+        order = sorted(concerned, key=lambda name: not concerned[name].certified)
+        order = list(concerned) if len(order) <= _SHOWN else order[:_SHOWN]
+        lines = [
+            f"{shown_name(name)}: {concerned[name]._sentences(score)}".replace("\n", " ") for name in order
+        ]
+        others = [one.certified for name, one in concerned.items() if name not in order]
+        if others:
+            lines.append(f"{len(others):,} other groups: {sum(others):,} with a threshold.")
+        return lines
 
     def _sentences(self, score: str) -> str:
         percent = f"{100 * self.confidence:.4g}%"
         if not self.certified:
             return self._refusal(percent)
         bound = f"{100 * (self.error_bound or 0.0):.3g}%"
-        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,.10g}"
+        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {_count(self.n_accepted)}"
         which = (
             "every prediction"
             if self.threshold == 0
-            else f"predictions with {score} at least {_threshold_text(self.threshold)}"
+            else f"predictions with {score} at least {threshold_text(self.threshold)}"
         )
         return (
             f"Accept {which}: {100 * self.coverage:.1f}% "
@@ -100,31 +136,43 @@ class Certificate:
         )
 
     def _refusal(self, percent: str) -> str:
-        limit = "" if self.max_error is None else f" at or below {100 * self.max_error:.3g}%"
-        text = f"No threshold keeps errors{limit} with {percent} confidence on these {self.n:,.10g} rows"
+        where = " in every group" if self.groups else ""
+        rows = "this row" if self.n == 1 else f"these {_count(self.n)} rows"
+        if self.max_error is None:
+            return f"No error limit below 100% can be promised at this coverage with {percent} confidence on {rows}."
+        limit = f"{100 * self.max_error:.3g}%"
+        text = f"No threshold keeps errors at or below {limit}{where} with {percent} confidence on {rows}"
         short = self.shortfall
-        if short is None:
-            return text + "."
-        if self.n < short.fewest:
+        if short is None or self.groups:
+            has_reason = any(one.shortfall is not None for one in self.groups.values())
             return (
-                f"{text}: even without a mistake, {short.fewest:,} accepted rows are needed. Label more rows."
+                f"{text}." if short is None or has_reason else f"{text}, but each group has one of its own."
             )
+        needed = f"About {short.about} labelled rows might be enough if the observed error is the true one."
+        if self.n < short.fewest:
+            more = "Label more rows." if short.n_needed is None else needed
+            return f"{text}: even without a mistake, {short.fewest:,} accepted rows are needed. {more}"
         if short.threshold is not None and self.error_bound is not None:
-            text += f"; the best bound is {100 * self.error_bound:.3g}% at {_threshold_text(short.threshold)}"
+            text += f"; the best bound is {100 * self.error_bound:.3g}% at {threshold_text(short.threshold)}"
+        if short.is_weighted:
+            return f"{text}. Rows with such weights need more labels than rows without."
         if short.n_needed is None:
             return (
                 f"{text}. No threshold has an observed error below the limit, so more rows will hardly help."
             )
-        # Two digits: the number is a guess from an observed error.
-        about = f"{float(f'{short.n_needed:.2g}'):,.0f}"
-        return f"{text}. About {about} labelled rows might be enough if the observed error is the true one."
+        return f"{text}. {needed}"
 
 
-def _threshold_text(value: float | None) -> str:
+def _count(value: float) -> str:
+    """Return a number of rows, or a sum of weights with one decimal."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def threshold_text(value: float | None) -> str:
     """Return a threshold with three decimals, or with more if it is close to one.
 
     Example:
-        >>> _threshold_text(0.9416), _threshold_text(0.99958), _threshold_text(-3.25)
+        >>> threshold_text(0.9416), threshold_text(0.99958), threshold_text(-3.25)
         ('0.942', '0.99958', '-3.250')
     """
     if value is None:

@@ -17,7 +17,7 @@ from equipoise.decisions.betting import betting_p_value
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.fallback import RankShares, last_by_fallback, start_ranks
-from equipoise.decisions.inputs import as_predictions
+from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_share
 from equipoise.decisions.scores import SCORES, score_rows
 from equipoise.decisions.threshold_tests import (
     choose_ranks,
@@ -83,14 +83,15 @@ def certify_threshold(
     """
     _check_arguments(max_error, min_coverage, confidence, by, shared)
     predictions = as_predictions(predictions, labels, where=_WHERE)
-    if calibrator is not None:
-        predictions = calibrator(predictions)
+    predictions = apply_calibrator(calibrator, predictions, where=_WHERE)
     if predictions.split == "train":
         raise SplitError(
             f"{_WHERE}: the predictions are from the split 'train', which fitted the model. Use 'calib' or 'test'."
         )
     if predictions.fitted_on is not None:
         check_disjoint(predictions.rows, predictions.fitted_on, where=_WHERE)
+    if not len(predictions):
+        raise DataError(f"{_WHERE}: the predictions have no rows. Pass labelled rows.")
     rows = _rows_of(predictions, score)
     risk = 1 - confidence
     if by is None:
@@ -110,6 +111,7 @@ def certify_threshold(
         by=by,
         calibrator=calibrator,
         rows=predictions.rows,
+        n_classes=predictions.n_classes,
     )
 
 
@@ -132,6 +134,15 @@ class _Rows(NamedTuple):
     def total(self) -> float:
         return float(len(self.score) if self.weight is None else self.weight.sum())
 
+    def coverage(self, accepted: float) -> tuple[float, float, float]:
+        """Return the share of an accepted weight, and its 95% interval for the effective number of rows."""
+        share, n = accepted / self.total, self.total
+        share = 1.0 if share > 1 - 1e-12 else share
+        if not self.counts:
+            n = self.total**2 / float((np.asarray(self.weight) ** 2).sum())
+        low, high = exact_interval(share * n, n, 0.95)
+        return share, low, high
+
 
 class _Levels(NamedTuple):
     """All thresholds of some rows, from the strictest on.
@@ -152,7 +163,11 @@ def _rows_of(predictions: Predictions, score: Any) -> _Rows:
     rows = _Rows(values, ~predictions.correct, predictions.weights)
     if predictions.weights is not None and not predictions.weights.all():
         rows = rows.take(predictions.weights > 0)
-    return rows
+    if rows.weight is None or rows.counts:
+        return rows
+    # The unit of weights that count no rows means nothing: they sum to the number of rows.
+    is_constant = rows.weight.max() == rows.weight.min()
+    return rows._replace(weight=None if is_constant else rows.weight * (len(rows.score) / rows.total))
 
 
 def _levels(rows: _Rows) -> _Levels:
@@ -172,7 +187,8 @@ def _certify(rows: _Rows, max_error: float | None, min_coverage: float | None, r
     if level is not None:
         return _certificate(rows, levels, level, risk, max_error, error_bound=max_error)
     bound, where = _best_bound(rows, levels, max_error, risk)
-    short = Shortfall(where, _rows_needed(levels, max_error, risk), fewest_rows(max_error, risk))
+    needed = _rows_needed(levels, max_error, risk) if rows.counts else None
+    short = Shortfall(where, needed, fewest_rows(max_error, risk), is_weighted=not rows.counts)
     return _nothing(rows, max_error, risk, bound, short)
 
 
@@ -270,12 +286,12 @@ def _certify_groups(
     found = {name: replace(found[name], confidence=1 - risk) for name in parts}
     n_accepted = sum(one.n_accepted for one in found.values())
     wrong = sum(one.n_accepted * (one.observed_error or 0.0) for one in found.values())
-    low, high = exact_interval(n_accepted, rows.total, 0.95)
+    coverage, low, high = rows.coverage(n_accepted)
     bounds = [one.error_bound for one in found.values() if one.certified and one.error_bound is not None]
     return Certificate(
         certified=all(one.certified for one in found.values()),
         threshold=None,
-        coverage=n_accepted / rows.total,
+        coverage=coverage,
         coverage_low=low,
         coverage_high=high,
         observed_error=wrong / n_accepted if n_accepted else None,
@@ -311,12 +327,15 @@ def _certify_shared(
     p_values = np.where(count[:, tested] > 0, p_values, 1.0).max(axis=0)
     found = last_by_fallback(p_values, shares, risk)
     if found < 0:
-        groups = {name: _certify(part, max_error, None, risk) for name, part in parts.items()}
-        needs = [
-            one.shortfall.n_needed for one in groups.values() if one.shortfall and one.shortfall.n_needed
-        ]
-        short = Shortfall(None, max(needs, default=None), fewest_rows(max_error, risk))
-        return _nothing(rows, max_error, risk, None, short)
+        alone = {name: _certify(part, max_error, None, risk) for name, part in parts.items()}
+        groups = {
+            name: _nothing(parts[name], max_error, risk, one.error_bound, one.shortfall)
+            if one.shortfall is not None
+            else _nothing(parts[name], max_error, risk, None, None)
+            for name, one in alone.items()
+        }
+        short = Shortfall(None, None, fewest_rows(max_error, risk))
+        return replace(_nothing(rows, max_error, risk, None, short), groups=groups)
     level = int(tested[found])
     threshold = float(levels.threshold[level])
     groups = {
@@ -343,11 +362,11 @@ def _certificate(
     rows: _Rows, levels: _Levels, level: int, risk: float, max_error: float | None, *, error_bound: float
 ) -> Certificate:
     accepted, wrong = float(levels.rows[level]), float(levels.wrong[level])
-    low, high = exact_interval(accepted, rows.total, 0.95)
+    coverage, low, high = rows.coverage(accepted)
     return Certificate(
         certified=True,
         threshold=float(levels.threshold[level]),
-        coverage=accepted / rows.total,
+        coverage=coverage,
         coverage_low=low,
         coverage_high=high,
         observed_error=wrong / accepted,
@@ -424,7 +443,8 @@ def _accepted_needed(rate: float, max_error: float, risk: float) -> int:
 
 
 def _number(value: float) -> float:
-    return int(value) if value == int(value) else value
+    whole = round(value)
+    return whole if abs(value - whole) < 1e-6 else value
 
 
 def _group_codes(predictions: Predictions, by: str) -> tuple[Array, list[str]]:
@@ -448,13 +468,12 @@ def _check_arguments(
             f"{_WHERE}: `max_error` must be above 0, got 0. No number of rows shows that a model is never wrong; "
             "0.01 needs about 300 accepted rows without a mistake."
         )
-    if max_error is not None and not 0 < max_error < 1:
-        raise ValueError(f"{_WHERE}: `max_error` must be between 0 and 1, got {max_error}. 5% is 0.05.")
-    if min_coverage is not None and not 0 < min_coverage <= 1:
-        raise ValueError(
-            f"{_WHERE}: `min_coverage` must be above 0 and at most 1, got {min_coverage}. 80% is 0.8."
-        )
-    if not 0 < confidence < 1:
-        raise ValueError(f"{_WHERE}: `confidence` must be between 0 and 1, got {confidence}. 95% is 0.95.")
+    if max_error is not None:
+        check_share(max_error, where=_WHERE, name="max_error", example="5% is 0.05")
+    if min_coverage is not None:
+        check_share(min_coverage, where=_WHERE, name="min_coverage", example="80% is 0.8", may_be_one=True)
+    check_share(confidence, where=_WHERE, name="confidence", example="95% is 0.95")
+    if by is not None and not isinstance(by, str):
+        raise TypeError(f"{_WHERE}: `by` must be the name of one column of groups, got {by!r}.")
     if shared and by is None:
         raise TypeError(f"{_WHERE}: `shared` requires `by`. Name the column of groups.")

@@ -15,10 +15,11 @@ from scipy.special import stdtrit
 
 from equipoise.core.arrays import Array, as_numpy
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import shown_name
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import check_disjoint
-from equipoise.decisions.inputs import as_predictions, read_calibrator
+from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_json_name, read_calibrator
 
 __all__ = ["CostRule", "CostSummary", "CostedActions", "least_cost_actions", "read_costs"]
 
@@ -68,7 +69,7 @@ class CostSummary:
 
     def describe(self) -> str:
         """Return the costs in two or three lines."""
-        shares = ", ".join(f"{name} {100 * share:.1f}%" for name, share in self.shares.items())
+        shares = ", ".join(f"{shown_name(name)} {100 * share:.1f}%" for name, share in self.shares.items())
         text = f"Actions of least expected cost on {self.n:,} rows: {shares}.\nExpected cost per row "
         text += f"{self.expected:.4g} [{self.expected_low:.4g}, {self.expected_high:.4g}]"
         if self.realized is None or self.gap is None or self.gap_low is None or self.gap_high is None:
@@ -156,7 +157,7 @@ def least_cost_actions(
         wrong: Cost of an accepted prediction that is wrong; with
         abstain: cost of an abstention: accept if ``(1 - p) * wrong + p * right`` is less than this.
         right: Cost of an accepted prediction that is right.
-        matrix: Instead of the above: costs ``(k, a)`` of every action (column) for every true class (row).
+        matrix: Instead of the above: costs ``(k, a)`` of every action (column) for every true class (row), at least 0.
         actions: Names of the actions of the matrix. By default the names of the classes if there is one action per
             class, and otherwise numbers.
 
@@ -178,9 +179,14 @@ def least_cost_actions(
     if matrix is None:
         if wrong is None or abstain is None:
             raise TypeError(f"{_WHERE}: give `wrong` and `abstain`, or `matrix`.")
-        _check_costs(np.array([wrong, abstain, right], np.float64))
+        wrong, abstain, right = _checked_costs([wrong, abstain, right]).tolist()
         if not wrong > right:
             raise ValueError(f"{_WHERE}: `wrong` must cost more than `right`, got {wrong} and {right}.")
+        if not right <= abstain <= wrong:
+            raise ValueError(
+                f"{_WHERE}: `abstain` must be between {right} (`right`) and {wrong} (`wrong`), got {abstain}. "
+                "Otherwise all rows get the same action."
+            )
         confidence = predictions.confidence.astype(np.float64)
         accept = (1 - confidence) * wrong + confidence * right
         table = np.stack([np.full(len(accept), float(abstain)), accept], axis=1)
@@ -230,7 +236,7 @@ class CostRule:
         """Return the action of least expected cost of every row."""
         rows = as_predictions(predictions, labels, where="CostRule")
         return least_cost_actions(
-            rows if self.calibrator is None else self.calibrator(rows),
+            apply_calibrator(self.calibrator, rows, where="CostRule"),
             wrong=self.wrong,
             abstain=self.abstain,
             right=self.right,
@@ -240,6 +246,7 @@ class CostRule:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the rule as JSON with a checksum."""
+        check_json_name(path, where="CostRule.save")
         names = ("wrong", "abstain", "right", "matrix", "actions")
         plain = {name: getattr(self, name) for name in names}
         plain["calibrator"] = None if self.calibrator is None else self.calibrator.to_artifact()
@@ -255,6 +262,11 @@ class CostRule:
         plain = dict(read_record(path, _FORMAT, _VERSION).plain)
         try:
             calibrator = read_calibrator(plain.pop("calibrator"))
+            names = plain["actions"]
+            if names is not None and not (
+                isinstance(names, list) and all(isinstance(one, str) for one in names)
+            ):
+                raise TypeError("`actions` must be a list of names")
             return cls(**plain, calibrator=calibrator)
         except (KeyError, TypeError) as error:
             raise DataError(f"CostRule.load: {path} is damaged ({error}). Save the rule again.") from None
@@ -286,10 +298,12 @@ def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | Non
         text = file.read_text("utf-8-sig")
         if file.suffix.lower() == ".json":
             content = json.loads(text)
+            if not isinstance(content, dict) or not {"actions", "costs"} <= set(content):
+                raise ValueError("expected an object with `actions` and `costs`")
             actions, names = tuple(str(one) for one in content["actions"]), None
             costs = [[float(value) for value in row] for row in content["costs"]]
         else:
-            head, *lines = [row for row in csv.reader(text.splitlines()) if row]
+            head, *lines = [row for row in csv.reader(text.splitlines()) if row] or [[]]
             actions, names = tuple(name.strip() for name in head[1:]), [row[0].strip() for row in lines]
             costs = [[float(value) for value in row[1:]] for row in lines]
     except OSError as error:
@@ -298,12 +312,18 @@ def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | Non
         raise DataError(
             f"read_costs: {path} must be a table with a line per true class and a column per action ({error})."
         ) from None
+    if not costs or not actions:
+        raise DataError(
+            f"read_costs: {path} must be a table with a line per true class and a column per action, got "
+            f"{len(costs)} lines and {len(actions)} actions."
+        )
     if any(len(row) != len(actions) for row in costs):
         raise DataError(f"read_costs: {path} must have {len(actions)} costs in every line, one per action.")
     if names is not None and class_names is not None:
         if sorted(names) != sorted(class_names):
             raise DataError(
-                f"read_costs: {path} must have one line per class, {', '.join(class_names)}, got {', '.join(names)}."
+                f"read_costs: {path} must have one line for each class ({', '.join(class_names)}), got lines for "
+                f"{', '.join(names)}."
             )
         costs = [costs[names.index(name)] for name in class_names]
     return CostRule(matrix=costs, actions=actions)
@@ -312,14 +332,15 @@ def read_costs(path: str | os.PathLike[str], *, class_names: Sequence[str] | Non
 def _checked_matrix(
     matrix: Any, actions: Sequence[str] | None, predictions: Predictions
 ) -> tuple[Array, tuple[str, ...]]:
-    costs = as_numpy(matrix).astype(np.float64)
+    costs = _checked_costs(matrix)
     n_classes = predictions.probs.shape[1]
     if costs.ndim != 2 or costs.shape[0] != n_classes or costs.shape[1] == 0:
         raise DataError(
             f"{_WHERE}: `matrix` must have one row per class, ({n_classes}, a), got {costs.shape}. "
             "Rows are true classes, columns actions."
         )
-    _check_costs(costs)
+    if isinstance(actions, str):
+        raise TypeError(f"{_WHERE}: `actions` must be a list of names, got {actions!r}.")
     if actions is None:
         own = predictions.class_names if costs.shape[1] == n_classes else None
         actions = own or [str(j) for j in range(costs.shape[1])]
@@ -330,9 +351,22 @@ def _checked_matrix(
     return costs, tuple(actions)
 
 
-def _check_costs(costs: Array) -> None:
+def _checked_costs(values: Any) -> Array:
+    """Return costs as numbers."""
+    try:
+        costs: Array = as_numpy(values).astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{_WHERE}: costs must be numbers, in a matrix as many in every row, got {values!r}."
+        ) from None
     if not np.isfinite(costs).all():
         raise DataError(f"{_WHERE}: costs must be finite numbers, got {costs[~np.isfinite(costs)][0]}.")
+    if (costs < 0).any():
+        raise DataError(
+            f"{_WHERE}: costs must be at least 0, got {costs.min():g}. For a gain, add the same number to all costs of "
+            "its true class, which changes no choice."
+        )
+    return costs
 
 
 def _mean_interval(values: Array, weight: Array, level: float) -> tuple[float, float, float]:

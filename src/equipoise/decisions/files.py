@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack
 
@@ -116,9 +118,26 @@ def decide_file(
         raise DataError(
             "decide_file: the rule was certified on an array of scores. Certify on a column of the table."
         )
-    return ScoreTable(path, said).add(
-        Path(output), _COLUMN[type(decision)], lambda rows: _decide(decision, rows)
-    )
+    counts, without = Counter[str](), Counter[str]()
+
+    def decide(rows: Predictions) -> Array:
+        values = _decide(decision, rows)
+        found = (
+            np.char.count(values, "|") + (values != "") if isinstance(decision, PredictionSets) else values
+        )
+        _count(counts, found)
+        if isinstance(decision, AcceptRule) and decision.by is not None:
+            column = rows.groups[decision.by].astype(np.str_)
+            _count(without, column[~decision.has_threshold(rows)])
+        return values
+
+    table = ScoreTable(path, said).add(Path(output), _COLUMN[type(decision)], decide)
+    return replace(table, counts=dict(counts), n_without_group=dict(without))
+
+
+def _count(counts: Counter[str], values: Array) -> None:
+    names, numbers = np.unique(values, return_counts=True)
+    counts.update(dict(zip(map(str, names.tolist()), numbers.tolist(), strict=True)))
 
 
 def _decide(decision: Decision, rows: Predictions) -> Array:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
+from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 
-__all__ = ["as_predictions", "read_calibrator"]
+__all__ = ["apply_calibrator", "as_predictions", "check_json_name", "check_share", "read_calibrator"]
 
 
 def as_predictions(values: Any, labels: Any = None, *, where: str) -> Predictions:
@@ -32,6 +36,74 @@ def as_predictions(values: Any, labels: Any = None, *, where: str) -> Prediction
             f"{where}: Predictions contain their labels, got `labels` too. Pass Predictions alone."
         )
     return values
+
+
+def apply_calibrator(calibrator: Any, predictions: Predictions, *, where: str) -> Predictions:
+    """Return predictions after the calibrator of a decision, or as they are if it has none.
+
+    Args:
+        calibrator: Fitted calibrator, or None.
+        predictions: Predictions that no calibrator was applied to.
+        where: The caller, for messages.
+
+    Raises:
+        DataError: If a calibrator was applied to the predictions before.
+
+    Example:
+        >>> rows = Predictions(probs=[0.9, 0.2])
+        >>> apply_calibrator(None, rows, where="doc") is rows
+        True
+    """
+    if calibrator is None:
+        return predictions
+    if not callable(calibrator):
+        raise TypeError(
+            f"{where}: `calibrator` must be a fitted calibrator, got {calibrator!r}. Fit or load one."
+        )
+    if predictions.fitted_on is not None:
+        raise DataError(
+            f"{where}: a calibrator was applied to these predictions already, and the decision applies its own. "
+            "Pass the raw predictions, or certify without a calibrator."
+        )
+    calibrated: Predictions = calibrator(predictions)
+    return calibrated
+
+
+def check_share(value: Any, *, where: str, name: str, example: str, may_be_one: bool = False) -> None:
+    """Raise unless a setting is a number between 0 and 1.
+
+    Args:
+        value: The setting.
+        where: The caller, for messages.
+        name: Its name.
+        example: A share in percent and as a number, for messages.
+        may_be_one: Whether 1 is allowed.
+
+    Example:
+        >>> check_share(80, where="doc", name="coverage", example="80% is 0.8")
+        Traceback (most recent call last):
+        ...
+        ValueError: doc: `coverage` must be between 0 and 1, got 80. 80% is 0.8.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{where}: `{name}` must be a number, got {value!r}. {example}.")
+    number = float(value)
+    if not (0 < number < 1 or (may_be_one and number == 1)):
+        wanted = "above 0 and at most 1" if may_be_one else "between 0 and 1"
+        raise ValueError(f"{where}: `{name}` must be {wanted}, got {value}. {example}.")
+
+
+def check_json_name(path: str | os.PathLike[str], *, where: str) -> None:
+    """Raise if the name of a decision's file does not end in .json.
+
+    Example:
+        >>> check_json_name("decision.txt", where="doc")
+        Traceback (most recent call last):
+        ...
+        ValueError: doc: the name must end in .json, got 'decision.txt'. Rename it.
+    """
+    if Path(path).suffix.lower() != ".json":
+        raise ValueError(f"{where}: the name must end in .json, got {str(path)!r}. Rename it.")
 
 
 def read_calibrator(saved: Mapping[str, Any] | None) -> Any:

@@ -14,6 +14,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.core.seeds import numpy_generator
+from equipoise.metrics.intervals import check_level
 
 __all__ = [
     "LabelPlan",
@@ -92,7 +93,8 @@ def plan_labels(predictions: Predictions, *, width: float, seed: int = 0) -> Lab
     overall = float(np.clip(np.mean(confidence), _LEAST_SPREAD**2, 1 - _LEAST_SPREAD**2))
     sizes = np.unique(np.geomspace(10, 1e9, 20_000).astype(np.int64))
     low, high = _interval(overall, sizes, sizes * overall, sizes * (1 - overall), 0.95)
-    n_random = int(sizes[np.argmax(high - low <= width)])
+    # Beyond the largest size the width of the request does not matter: no file has so many rows.
+    n_random = int(sizes[min(int(np.count_nonzero(high - low > width)), len(sizes) - 1)])
     needed = max(math.ceil(n_random * total**2 / (overall * (1 - overall))), _N_STRATA * _FEWEST_ROWS)
     if needed > n:
         raise DataError(
@@ -171,7 +173,7 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
 
     Raises:
         DataError: If there are fewer than ten labelled rows.
-        SplitError: If rows are in both.
+        SplitError: If rows are in both, or labelled rows were used to fit the calibrator behind the confidences.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -185,6 +187,7 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
     Reference:
         Angelopoulos, Duchi, Zrnic (2023), PPI++: efficient prediction-powered inference.
     """
+    check_level(level, where="powered_rate")
     n, big = len(labelled), len(unlabelled)
     if n < 10:
         raise DataError(f"powered_rate: expected at least 10 labelled rows, got {n}. Label more rows.")
@@ -194,7 +197,10 @@ def powered_rate(labelled: Predictions, unlabelled: Predictions, *, level: float
             "their strata to `stratified_rate` (--strata)."
         )
     problem = "labelled rows are among the unlabelled rows, too. Leave them out of one of the two."
-    check_disjoint(labelled.rows, unlabelled.rows, where="powered_rate", problem=problem)
+    some, many = labelled.rows_without_outcomes, unlabelled.rows_without_outcomes
+    check_disjoint(some, many, where="powered_rate", problem=problem)
+    if labelled.fitted_on is not None:
+        check_disjoint(labelled.rows, labelled.fitted_on, where="powered_rate")
     y, f = labelled.correct.astype(np.float64), labelled.confidence.astype(np.float64)
     other = unlabelled.confidence.astype(np.float64)
     value, low, high, weight = (
@@ -243,13 +249,18 @@ def powered_interval(
 def stratified_rate(labelled: Predictions, strata: Array, *, level: float = 0.95) -> PoweredRate:
     """Estimate the accuracy from rows that :func:`plan_labels` chose.
 
+    The interval is for the source of the predictions. For the accuracy of exactly these predictions it is too wide if
+    the plan labels many of them.
+
     Args:
         labelled: The rows of the plan with labels, and the plan's weights.
         strata: The plan's stratum of each row.
         level: Probability with which the interval contains the rate.
 
     Raises:
-        DataError: If there are no weights, a stratum has fewer than two rows, or its rows have different weights.
+        DataError: If there are no weights, a stratum has fewer than two rows, or its rows have different weights or
+            weights below 1.
+        SplitError: If the rows were used to fit the calibrator behind the confidences.
 
     Example:
         >>> p = np.random.default_rng(0).beta(4, 1, 20000)
@@ -262,8 +273,11 @@ def stratified_rate(labelled: Predictions, strata: Array, *, level: float = 0.95
         (True, 0.05)
     """
     where = "stratified_rate"
+    check_level(level, where=where)
     if labelled.weights is None:
         raise DataError(f"{where}: expected rows with weights, got none. Give the plan's column of weights.")
+    if labelled.fitted_on is not None:
+        check_disjoint(labelled.rows, labelled.fitted_on, where=where)
     codes = np.unique(strata, return_inverse=True)[1]
     n = np.bincount(codes).astype(np.float64)
     if len(codes) != len(labelled) or n.min() < 2:
@@ -272,41 +286,46 @@ def stratified_rate(labelled: Predictions, strata: Array, *, level: float = 0.95
         )
     y, weights = labelled.correct.astype(np.float64), labelled.weights
     share = np.bincount(codes, weights) / weights.sum()
-    if not np.allclose(weights, (np.bincount(codes, weights) / n)[codes], rtol=1e-3):
+    if weights.min() < 0.999 or not np.allclose(weights, (np.bincount(codes, weights) / n)[codes], rtol=1e-3):
         raise DataError(
-            f"{where}: rows of one stratum must have one weight. Use the weights of `plan_labels`."
+            f"{where}: rows of one stratum must have one weight, at least 1. Use the weights of `plan_labels`."
         )
     right = np.bincount(codes, y)
-    value, low, high = (float(one) for one in stratified_interval(right, n, share, level=level))
+    ends = stratified_interval(right, n, share, weights.sum(), level=level)
+    value, low, high = (float(one) for one in ends)
     old_low, old_high = map(float, _interval(value, len(y), right.sum(), len(y) - right.sum(), level))
     return PoweredRate(value, low, high, old_low, old_high, n=len(y), n_unlabelled=0, weight=0.0)
 
 
 def stratified_interval(
-    right: Array, n: Array, share: Array, *, level: float = 0.95
+    right: Array, n: Array, share: Array, n_rows: float, *, level: float = 0.95
 ) -> tuple[Array, Array, Array]:
     """Return estimate and ends of its interval from counts by stratum, for one sample or several at once.
 
     The interval is Wilson's for the number of random rows that would have the same variance, or Clopper and Pearson's
-    if fewer than five labels are right, or wrong.
+    if fewer than five labels are right, or wrong. The variance includes that the rows of the plan are themselves a
+    sample of their source.
 
     Args:
         right: Right rows of each stratum ``(..., s)``.
         n: Labelled rows of each stratum ``(s,)``.
         share: Share of each stratum among all rows ``(s,)``.
+        n_rows: Number of all rows, labelled or not.
         level: Probability with which the interval contains the rate.
 
     Example:
-        >>> value, low, high = stratified_interval(np.array([30, 48]), np.array([50, 50]), np.array([0.2, 0.8]))
+        >>> value, low, high = stratified_interval(np.array([30, 48]), np.array([50, 50]), np.array([0.2, 0.8]), 5000)
         >>> round(float(value), 3), bool(low < value < high)
         (0.888, True)
     """
     value = right / n @ share
-    # One more row at the mean rate keeps strata without errors from counting as certain.
     n_right, total = right.sum(axis=-1), n.sum()
-    rate = (right + ((n_right + 1) / (total + 2))[..., None]) / (n + 1)
-    variance = rate * (1 - rate) / (n - 1) @ share**2
+    # Half a row at about the estimated rate keeps strata without errors from counting as certain. A whole row, or one
+    # at the mean rate of the labels, where uncertain rows are many, makes intervals too wide.
+    middle = (value * total + 1) / (total + 2)
+    rate = (right + middle[..., None] / 2) / (n + 0.5)
     middle = rate @ share
+    variance = rate * (1 - rate) / (n - 1) @ share**2 + (rate - middle[..., None]) ** 2 @ share / n_rows
     low, high = _interval(value, middle * (1 - middle) / variance, n_right, total - n_right, level)
     return value, low, high
 

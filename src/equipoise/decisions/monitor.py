@@ -18,7 +18,7 @@ Reference:
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from typing import Any, final
@@ -27,19 +27,28 @@ import numpy as np
 from scipy.special import logsumexp
 
 from equipoise.core.arrays import Array
+from equipoise.core.checksums import content_checksum
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.row_identity import RowIdentity
+from equipoise.core.rows import check_disjoint
 from equipoise.decisions.accept_rule import AcceptRule
+from equipoise.decisions.inputs import apply_calibrator
 
 __all__ = ["SHIFTS", "Alarm", "DailyMonitor", "Evidence", "WatchedDay"]
 
 _FORMAT, _VERSION = "equipoise.monitor", 1
+_WHERE = "DailyMonitor.watch"
 #: Shifts of the log-odds that bettors bet on.
 SHIFTS = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 #: Logarithm of a wealth that is as good as none, which JSON can hold.
 _NOTHING = -700.0
+#: Families of monitors that are not columns of groups.
+_FAMILIES = ("calibration", "band", "promise", "accuracy")
+_REMEDY = "Restore a backup of it, or start a new STATE."
+#: Names of families in the output that differ from those in records.
+_FAMILY_NAMES = {"band": "a band of confidence"}
 #: Lower ends of the bands of confidence.
 BANDS = np.array([0.0, 0.5, 0.7, 0.8, 0.9, 0.95])
 
@@ -114,11 +123,16 @@ class Alarm:
     n: int
 
     def __str__(self) -> str:
-        where = f" in {self.member}" if self.member else ""
-        outcome = "wrong" if self.family in ("promise", "accuracy") else "right"
+        # Members of "band" name themselves: "confidence 0.5 to 0.7".
+        name = self.member if self.family == "band" else f"{self.family} {self.member}".rstrip()
+        rows, outcome, limit = "predictions", "right", "claimed"
+        if self.family == "promise":
+            rows, outcome, limit = "accepted predictions", "wrong", "promised at most"
+        elif self.family == "accuracy":
+            outcome, limit = "wrong", "allowed at most"
         return (
-            f"{self.family}{where}: {100 * self.observed:.1f}% of {self.n:,} predictions are {outcome} since "
-            f"{self.since}, claimed {100 * self.claimed:.1f}% (evidence {self.evidence:.3g})"
+            f"{name}: {100 * self.observed:.1f}% of {self.n:,} {rows} are {outcome} since {self.since}, "
+            f"{limit} {100 * self.claimed:.1f}% (evidence {self.evidence:.3g})"
         )
 
 
@@ -152,23 +166,25 @@ class WatchedDay:
     def describe_missed(self) -> str:
         """Return the days without rows in one line."""
         shown = ", ".join(self.missed[:5]) + (" ..." if len(self.missed) > 5 else "")
-        return f"Warning: no rows for {len(self.missed)} days: {shown}."
+        days = "day" if len(self.missed) == 1 else "days"
+        return f"Warning: no rows for {len(self.missed):,} {days}: {shown}."
 
     def describe(self) -> str:
         """Return the day in a few lines."""
-        lines = [f"{self.day}: {self.n:,} rows."]
+        lines = [f"{self.day}: {self.n:,} row{'' if self.n == 1 else 's'}."]
         if self.missed:
             lines.append(self.describe_missed())
         if self.alarms:
             lines += [f"ALARM  {one}." for one in self.alarms]
             lines.append(
-                "`equipoise report` on the states of the days shows what a refitted calibrator would gain."
+                "Next: fit a calibrator and certify the decision again, on labelled rows since the change, and start a "
+                "new STATE."
             )
         else:
             most = max(self.evidence, key=lambda name: self.evidence[name])
             lines.append(
-                f"No alarm. Evidence {self.mean_evidence:.3g}, the limit is {self.limit:.4g}; most of it: {most}, "
-                f"{self.evidence[most]:.3g}."
+                f"No alarm: evidence {self.mean_evidence:.3g}, an alarm needs {self.limit:.4g}. Strongest: "
+                f"{_FAMILY_NAMES.get(most, most)}, {self.evidence[most]:.3g}."
             )
         return "\n".join(lines)
 
@@ -185,7 +201,8 @@ class DailyMonitor:
         tolerance: Deviation of frequencies from confidences that is no reason for an alarm.
         by: Columns of groups to watch one by one.
         min_accuracy: Accuracy that is claimed; None does not watch it.
-        max_error: Error among accepted predictions that is claimed; set by :meth:`watch` from its rule.
+        rule: Checksum of the rule whose promise is watched; set by :meth:`watch` on the first day.
+        classes: Names of the classes, or how many there are; set by :meth:`watch` on the first day.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -203,9 +220,10 @@ class DailyMonitor:
 
     alpha: float = 0.05
     tolerance: float = 0.0
-    by: tuple[str, ...] = ()
+    by: Sequence[str] = ()
     min_accuracy: float | None = None
-    max_error: float | None = None
+    rule: str | None = None
+    classes: list[str] | int | None = None
     days: dict[str, str] = field(default_factory=dict)
     evidence: dict[str, dict[str, Evidence]] = field(default_factory=dict)
     identity: RowIdentity = field(default_factory=RowIdentity, compare=False, repr=False)
@@ -218,42 +236,51 @@ class DailyMonitor:
             raise ValueError(f"{where}: `tolerance` must be at least 0 and below 0.5, got {self.tolerance}.")
         if self.min_accuracy is not None and not 0 < self.min_accuracy < 1:
             raise ValueError(f"{where}: `min_accuracy` must be between 0 and 1, got {self.min_accuracy}.")
+        if isinstance(self.by, str):
+            raise TypeError(f"{where}: `by` must be a list of columns, got {self.by!r}. Write [{self.by!r}].")
+        self.by = tuple(self.by)
+        for place, name in enumerate(self.by):
+            # A family with two columns would bet twice on the same rows, so its evidence would mean nothing.
+            if name in _FAMILIES or name in self.by[:place]:
+                raise ValueError(
+                    f"{where}: every column of `by` must be named once, and not {', '.join(_FAMILIES[:-1])} or "
+                    f"{_FAMILIES[-1]}, got {', '.join(self.by)}. Leave one out, or rename the column."
+                )
 
-    def watch(self, predictions: Predictions, *, day: str, rule: AcceptRule | None = None) -> WatchedDay:
+    def watch(
+        self, predictions: Predictions, *, day: str | date, rule: AcceptRule | None = None
+    ) -> WatchedDay:
         """Add the labelled rows of one day.
 
         Args:
             predictions: Labelled predictions.
-            day: The day, as 2026-03-09; later than all days before.
-            rule: A certified rule whose promise is watched too; the same every day.
+            day: The day, as a date or as 2026-03-09; later than all days before.
+            rule: A certified rule whose promise is watched too; the same every day. If it has a calibrator, the
+                calibrator is applied first, and every monitor judges the calibrated predictions.
 
         Raises:
             DataError: If the day or some of these rows were added before, groups are missing, or the rule is not that
                 of the first day.
+            SplitError: If rows were used to certify the threshold or to fit the calibrator.
         """
+        # Everything is checked before the first bet, so that an error leaves the monitor as it was.
+        day = str(day)  # a date is as good as its text
         missed = self._check_day(predictions, day)
-        rows = RowIdentity()
-        rows.update(predictions)
-        shared = rows.overlap(self.identity)
-        if shared:
-            raise DataError(
-                f"DailyMonitor.watch: {shared} were added on an earlier day, so they would count twice. Leave them out."
-            )
-        if rule is None and "promise" in self.evidence:
-            raise DataError(
-                "DailyMonitor.watch: expected the rule of the first day, got none. Give it every day (--decision)."
-            )
-        if rule is not None and self.days and "promise" not in self.evidence:
-            # Evidence of a family that comes later could not be averaged with that of the others.
-            raise DataError(
-                "DailyMonitor.watch: expected no rule, as on the first day, got one. Start a new monitor for it."
-            )
-        if predictions.weights is not None:
-            raise DataError(
-                "DailyMonitor.watch: expected rows without weights, got weights. Drop the weights."
-            )
-        correct = predictions.correct.astype(np.float64)
-        claimed = predictions.confidence.astype(np.float64)
+        rows = self._check_rows(predictions)
+        checksum = self._check_rule(rule)
+        classes = self._check_classes(predictions)
+        judged = predictions
+        if rule is not None:
+            rule.check_disjoint(predictions, where=_WHERE)
+            judged = apply_calibrator(rule.calibrator, predictions, where=_WHERE)
+        if judged.fitted_on is not None:
+            check_disjoint(judged.rows, judged.fitted_on, where=_WHERE)
+        correct = judged.correct.astype(np.float64)
+        claimed = judged.confidence.astype(np.float64)
+        accepted, limit = (
+            (None, None) if rule is None else (rule(predictions), rule.certificate.promised_error)
+        )
+        self.rule, self.classes = checksum, classes
         both = np.concatenate([-SHIFTS[::-1], SHIFTS])
         self._bet("calibration", np.full(len(correct), ""), correct, claimed, both, self.tolerance, day)
         band = np.searchsorted(BANDS, claimed, side="right") - 1
@@ -263,33 +290,67 @@ class DailyMonitor:
             self._member("band", str(name), len(both))
         self._bet("band", names[band], correct, claimed, both, self.tolerance, day)
         for column in self.by:
-            if column not in predictions.groups:
-                raise DataError(
-                    f"DailyMonitor.watch: the predictions have no column {column!r}. Give it in `groups`."
-                )
-            self._bet(
-                column,
-                predictions.groups[column].astype(np.str_),
-                correct,
-                claimed,
-                both,
-                self.tolerance,
-                day,
-            )
-        if rule is not None:
-            limit = rule.certificate.max_error or rule.certificate.error_bound
-            if limit is None or self.max_error not in (None, limit):
-                raise DataError(
-                    "DailyMonitor.watch: expected the rule of the first day, got another one. Start anew."
-                )
-            self.max_error = limit
-            accepted = rule(predictions)
+            group = predictions.groups[column].astype(np.str_)
+            self._bet(column, group, correct, claimed, both, self.tolerance, day)
+        if accepted is not None and limit is not None:
             self._one_sided("promise", 1 - correct[accepted], limit, day)
         if self.min_accuracy is not None:
             self._one_sided("accuracy", 1 - correct, 1 - self.min_accuracy, day)
         self.days[day] = predictions.rows.fingerprint
         self.identity.merge(rows)
         return self._result(day, len(correct), missed)
+
+    def _check_rows(self, predictions: Predictions) -> RowIdentity:
+        """Return which rows these are; raise if some were added before, or lack what the monitors need."""
+        rows = RowIdentity()
+        rows.update(predictions)
+        shared = rows.overlap(self.identity)
+        if shared:
+            raise DataError(
+                f"{_WHERE}: {shared} were added on an earlier day, so they would count twice. Leave them out."
+            )
+        if predictions.weights is not None:
+            raise DataError(f"{_WHERE}: expected rows without weights, got weights. Drop the weights.")
+        for column in self.by:
+            if column not in predictions.groups:
+                raise DataError(f"{_WHERE}: the predictions have no column {column!r}. Give it in `groups`.")
+        return rows
+
+    def _check_rule(self, rule: AcceptRule | None) -> str | None:
+        """Return the checksum of a rule; raise if it is not that of the first day."""
+        checksum = None if rule is None else content_checksum(rule.as_dict())
+        if rule is not None and rule.certificate.promised_error is None:
+            raise DataError(
+                f"{_WHERE}: no threshold was certified, so there is no promise. Leave the rule out."
+            )
+        if not self.days or checksum == self.rule:
+            return checksum
+        if self.rule is None:
+            # Evidence of a family that comes later could not be averaged with that of the others.
+            expected = "no rule, as on the first day, got one. Start a new monitor for it"
+        elif rule is None:
+            expected = "the rule of the first day, got none. Give it every day (--decision)"
+        else:
+            expected = "the rule of the first day, got another one. Start a new monitor for it"
+        raise DataError(f"{_WHERE}: expected {expected}.")
+
+    def _check_classes(self, predictions: Predictions) -> list[str] | int | None:
+        """Return the classes; raise if these are not predictions of the model of the first day."""
+        names, known = predictions.class_names, self.classes
+        found = predictions.n_classes if names is None else list(names)
+        if found is None or known is None:
+            return known if found is None else found
+        is_same = type(found) is not type(known) or found == known
+        if isinstance(found, list) and isinstance(known, list):
+            # A file of predicted classes names only those that occur.
+            mine, first = set(found), set(known)
+            is_same = bool(mine & first) and (predictions.kind == "top1" or mine <= first or first <= mine)
+        if not is_same:
+            raise DataError(
+                f"{_WHERE}: expected the classes of the first day, {_listed(known)}, got {_listed(found)}. "
+                "Start a new monitor for another model."
+            )
+        return known
 
     def _one_sided(self, family: str, wrong: Array, limit: float, day: str) -> None:
         self._bet(family, np.full(len(wrong), ""), wrong, np.full(len(wrong), limit), SHIFTS, 0.0, day)
@@ -325,23 +386,25 @@ class DailyMonitor:
             one.update(outcome[kept], claimed[kept], shifts, tolerance, day)
 
     def _check_day(self, predictions: Predictions, day: str) -> tuple[str, ...]:
-        where = "DailyMonitor.watch"
         try:
             today = date.fromisoformat(day)
         except ValueError:
-            raise DataError(f"{where}: `day` must be a date such as 2026-03-09, got {day!r}.") from None
+            today = None
+        # Other forms of a date, such as 20260309, would pass for another day.
+        if today is None or str(today) != day:
+            raise DataError(f"{_WHERE}: `day` must be a date such as 2026-03-09, got {day!r}.")
         if day in self.days:
-            raise DataError(f"{where}: {day} was added before, so its rows would count twice. Leave it out.")
+            raise DataError(f"{_WHERE}: {day} was added before, so its rows would count twice. Leave it out.")
         if predictions.rows.fingerprint in self.days.values():
             before = next(one for one, rows in self.days.items() if rows == predictions.rows.fingerprint)
             raise DataError(
-                f"{where}: these rows were added on {before}, so they would count twice. Leave them out."
+                f"{_WHERE}: these rows were added on {before}, so they would count twice. Leave them out."
             )
         if not self.days:
             return ()
         last = date.fromisoformat(max(self.days))
         if today < last:
-            raise DataError(f"{where}: expected a day after {last}, got {day}. Add the days in order.")
+            raise DataError(f"{_WHERE}: expected a day after {last}, got {day}. Add the days in order.")
         return tuple(str(last + timedelta(days=step)) for step in range(1, (today - last).days))
 
     def _result(self, day: str, n: int, missed: tuple[str, ...]) -> WatchedDay:
@@ -372,7 +435,7 @@ class DailyMonitor:
         Raises:
             DataError: If the file is something else, is from a newer version, or was changed.
         """
-        record = read_record(path, _FORMAT, _VERSION)
+        record = read_record(path, _FORMAT, _VERSION, remedy=_REMEDY)
         plain, identity = dict(record.plain), RowIdentity()
         try:
             identity.fill(plain.pop("identity"), record.arrays)
@@ -381,10 +444,41 @@ class DailyMonitor:
                 for family, members in plain.pop("evidence").items()
             }
             by = tuple(plain.pop("by"))
-            return cls(**plain, by=by, evidence=evidence, identity=identity)
+            monitor = cls(**plain, by=by, evidence=evidence, identity=identity)
+            monitor._check_content()
+            return monitor
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"DailyMonitor.load: {path} is damaged ({error}). Start a new one.") from None
+            raise DataError(f"DailyMonitor.load: {path} is damaged ({error}). {_REMEDY}") from None
+
+    def _check_content(self) -> None:
+        """Raise `ValueError` or `TypeError` unless this is what days of rows leave behind."""
+        sides = {"calibration": 2, "band": 2, **dict.fromkeys(self.by, 2)}
+        sides |= {"promise": 1} if self.rule is not None else {}
+        sides |= {"accuracy": 1} if self.min_accuracy is not None else {}
+        if set(self.evidence) != set(sides if self.days else ()):
+            raise ValueError("the monitors are not those of the settings")
+        names = self.classes if isinstance(self.classes, list) else []
+        texts = [*self.days.values(), *names, *self.by, self.rule or ""]
+        if not all(isinstance(one, str) for one in texts) or type(self.classes) not in (
+            list,
+            int,
+            type(None),
+        ):
+            raise TypeError("rows, rule, columns and classes must be text")
+        for day in self.days:
+            date.fromisoformat(day)
+        for family, members in self.evidence.items():
+            for one in members.values():
+                numbers = [*one.log_wealths, one.lowest, one.claimed, one.observed]
+                if len(one.log_wealths) != sides[family] * len(SHIFTS) or not np.isfinite(numbers).all():
+                    raise ValueError("evidence must be one finite number per bettor")
+                if one.days != len(self.days) or type(one.n) is not int or one.since not in ("", *self.days):
+                    raise ValueError("evidence must be of the days that were added")
 
 
 def _log_mean(members: Mapping[str, Evidence]) -> float:
     return float(logsumexp([one.log_wealth for one in members.values()]) - np.log(len(members)))
+
+
+def _listed(classes: list[str] | int | None) -> str:
+    return ", ".join(classes[:10]) if isinstance(classes, list) else str(classes)

@@ -6,21 +6,28 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from numbers import Real
 from typing import Any, Literal, final
 
 import numpy as np
-from scipy.special import bdtr, betaincinv
+from scipy.special import betaincinv
 from scipy.stats import betabinom
 
 from equipoise.core.arrays import Array
+from equipoise.core.checks import check_integer
 from equipoise.core.errors import DataError, NotFittedError, SplitError
 from equipoise.core.names import check_choice
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
 from equipoise.core.seeds import numpy_generator
-from equipoise.decisions.inputs import as_predictions, read_calibrator
+from equipoise.decisions.inputs import (
+    apply_calibrator,
+    as_predictions,
+    check_json_name,
+    check_share,
+    read_calibrator,
+)
 from equipoise.decisions.set_report import ClassSets
 
 __all__ = ["PredictionSets", "set_scores"]
@@ -119,10 +126,19 @@ class PredictionSets:
         check_choice(self.method, _METHODS, where=where, name="method")
         if self.conditional is not None:
             check_choice(self.conditional, ("class", "group"), where=where, name="conditional")
-        if not 0 < self.coverage < 1:
-            raise ValueError(f"{where}: `coverage` must be between 0 and 1, got {self.coverage}. 90% is 0.9.")
+        check_share(self.coverage, where=where, name="coverage", example="90% is 0.9")
         if (self.conditional == "group") != (self.by is not None):
             raise TypeError(f"{where}: `by` and `conditional='group'` must be given together.")
+        for name in ("k_reg", "seed"):
+            value = getattr(self, name)
+            check_integer(value, where=where, name=name, least=0)
+            if value is None or value >= 1 << 62:
+                raise ValueError(f"{where}: `{name}` must be an integer of 64 bits, got {value!r}.")
+        penalty: Any = self.penalty
+        if not isinstance(penalty, Real) or not 0 <= float(penalty) < 1e300:
+            raise ValueError(f"{where}: `penalty` must be at least 0 and finite, got {penalty!r}.")
+        if self.by is not None and not isinstance(self.by, str):
+            raise TypeError(f"{where}: `by` must be the name of one column of groups, got {self.by!r}.")
         if not 0 <= self.tune < 1:
             raise ValueError(f"{where}: `tune` must be at least 0 and below 1, got {self.tune}.")
         if self.tune and self.method != "raps":
@@ -132,7 +148,7 @@ class PredictionSets:
         self._limits: dict[str, float] | None = None
         self._counts: dict[str, int] = {}
         self._n_classes = 0
-        self._rows: Rows | None = None
+        self.rows: Rows | None = None
         self.calibrator: Any = None
 
     def fit(self, predictions: Any, labels: Any = None, *, calibrator: Any = None) -> PredictionSets:
@@ -150,21 +166,22 @@ class PredictionSets:
         where = "PredictionSets.fit"
         predictions = as_predictions(predictions, labels, where=where)
         self.calibrator = calibrator
-        if calibrator is not None:
-            predictions = calibrator(predictions)
+        predictions = apply_calibrator(calibrator, predictions, where=where)
         if predictions.split == "train":
             raise SplitError(f"{where}: the predictions are from the split 'train'. Fit on 'calib'.")
         if predictions.fitted_on is not None:
             check_disjoint(predictions.rows, predictions.fitted_on, where=where)
         if predictions.weights is not None:
             raise DataError(f"{where}: rows with weights are not exchangeable. Pass rows without weights.")
-        self._rows = predictions.rows
+        if not len(predictions):
+            raise DataError(f"{where}: the predictions have no rows. Pass labelled rows.")
+        self.rows = predictions.rows
         if self.tune:
             predictions = self._tuned(predictions)
         true = predictions.labels
         self._n_classes = predictions.probs.shape[1]
         own = self._scores(predictions, "fit")[np.arange(len(true)), true]
-        keys = self._keys(predictions, true, where)
+        keys = self.keys(predictions, true, where)
         self._counts = dict.fromkeys(self._all_keys(), 0) | {
             str(key): int((keys == key).sum()) for key in np.unique(keys)
         }
@@ -178,8 +195,7 @@ class PredictionSets:
             raise NotFittedError(
                 "PredictionSets: not fitted yet. Call fit(predictions) with calibration rows first."
             )
-        if self.calibrator is not None:
-            predictions = self.calibrator(predictions)
+        predictions = apply_calibrator(self.calibrator, predictions, where="PredictionSets")
         if predictions.probs.shape[1] != self._n_classes:
             raise ValueError(
                 f"PredictionSets: `probs` must have {self._n_classes} classes, as in the fit, got "
@@ -189,7 +205,7 @@ class PredictionSets:
         if self.conditional == "class":
             limit = np.array([self._limits[key] for key in self._all_keys()])[None, :]
         else:
-            names, codes = np.unique(self._keys(predictions, None, "PredictionSets"), return_inverse=True)
+            names, codes = np.unique(self.keys(predictions, None, "PredictionSets"), return_inverse=True)
             unseen = [name for name in names.tolist() if name not in self._limits]
             if unseen:
                 raise DataError(
@@ -209,30 +225,62 @@ class PredictionSets:
         """Number of calibration rows behind every limit."""
         return dict(self._counts)
 
-    def expected_coverage(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval in which the coverage lies, given one calibration set: Beta(n + 1 - l, l).
+    @property
+    def fewest_rows(self) -> int:
+        """Number of calibration rows below which a set contains every class."""
+        return math.ceil(self.coverage / (1 - self.coverage) - 1e-9)
 
-        Here ``l`` is the integer part of ``(n + 1) * (1 - coverage)``. Only for sets without a condition.
+    def expected_coverage(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval in which the coverage of all rows lies, given one calibration set.
+
+        Without a condition the distribution is Beta(n + 1 - l, l), where ``l`` is the integer part of
+        ``(n + 1) * (1 - coverage)``. With a condition it is a beta distribution with the mean and the variance of the
+        mixture of classes or groups, which are assumed to be as frequent as in the calibration set.
         """
-        n = sum(self._counts.values())
-        out = math.floor((n + 1) * (1 - self.coverage) + 1e-9)
-        if self.conditional is not None or out < 1:
-            return self.coverage, 1.0
-        tail = (1 - level) / 2
-        low, high = (float(betaincinv(n + 1 - out, out, q)) for q in (tail, 1 - tail))
+        if not self._counts:
+            raise NotFittedError(
+                "PredictionSets.expected_coverage: not fitted yet. Call fit(predictions) first."
+            )
+        laws = {key: self._law(count) for key, count in self._counts.items() if count}
+        shares = np.array([self._counts[key] for key in laws]) / sum(self._counts.values())
+        first, second = np.array(list(laws.values()), np.float64).T
+        means = first / (first + second)
+        variances = means * (1 - means) / (first + second + 1)
+        mean, variance = float(shares @ means), float(shares**2 @ variances)
+        if variance <= 0:
+            return 1.0, 1.0
+        weight = mean * (1 - mean) / variance - 1
+        low, high = (
+            float(betaincinv(mean * weight, (1 - mean) * weight, end))
+            for end in ((1 - level) / 2, (1 + level) / 2)
+        )
         return low, high
 
-    def coverage_p_value(self, covered: int, n: int) -> float:
+    def coverage_p_value(self, covered: int, n: int, key: str = "") -> float:
         """Return the probability of at most so many covered rows, over calibration and test rows (beta-binomial).
 
-        Exact for randomized scores and scores without ties; conservative otherwise, and for sets with a condition
-        binomial at the requested coverage.
+        Exact for randomized scores and scores without ties; conservative otherwise.
+
+        Args:
+            covered: Number of rows whose set contains the true class.
+            n: Number of rows.
+            key: Class number or group of the rows, for sets with a condition.
         """
-        total = sum(self._counts.values())
-        out = math.floor((total + 1) * (1 - self.coverage) + 1e-9)
-        if self.conditional is not None or out < 1:
-            return float(bdtr(covered, n, self.coverage)) if covered < n else 1.0
-        return float(betabinom.cdf(covered, n, total + 1 - out, out))
+        first, second = self._law(self._counts.get(key, 0))
+        return float(betabinom.cdf(covered, n, first, second)) if second else 1.0
+
+    def _law(self, n: int) -> tuple[int, int]:
+        """Return the parameters of the beta distribution of the coverage after a fit to ``n`` rows.
+
+        The second parameter is zero if the sets contain every class.
+        """
+        rank = min(math.ceil((n + 1) * self.coverage - 1e-9), n + 1)
+        return rank, n + 1 - rank
+
+    @property
+    def full_keys(self) -> list[str]:
+        """Class numbers or groups whose limit is infinite, since they have too few calibration rows."""
+        return [key for key, limit in self.limits.items() if math.isinf(limit)]
 
     def check_disjoint(self, predictions: Predictions) -> None:
         """Raise if rows were used to fit the sets.
@@ -240,25 +288,22 @@ class PredictionSets:
         Raises:
             SplitError: With the number of shared rows.
         """
-        if self._rows is None:
+        if self.rows is None:
             return
         problem = "rows were used to fit the sets, so they cannot judge them. Pass other rows."
-        check_disjoint(predictions.rows, self._rows, where="PredictionSets", problem=problem)
+        check_disjoint(predictions.rows, self.rows, where="PredictionSets", problem=problem)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted sets as JSON with a checksum."""
         if self._limits is None:
             raise NotFittedError("PredictionSets.save: not fitted yet. Call fit(predictions) first.")
-        if Path(path).suffix.lower() != ".json":
-            raise ValueError(
-                f"PredictionSets.save: the name must end in .json, got {str(path)!r}. Rename it."
-            )
+        check_json_name(path, where="PredictionSets.save")
         plain = {
             "settings": {name: getattr(self, name) for name in self.__dataclass_fields__},
             "limits": {key: None if math.isinf(value) else value for key, value in self._limits.items()},
             "counts": self._counts,
             "n_classes": self._n_classes,
-            "rows": None if self._rows is None else self._rows.sketch(_MOST_ROWS).packed(),
+            "rows": None if self.rows is None else self.rows.sketch(_MOST_ROWS).packed(),
             "calibrator": None if self.calibrator is None else self.calibrator.to_artifact(),
         }
         write_record(path, _FORMAT, _VERSION, Record(plain, {}))
@@ -279,7 +324,10 @@ class PredictionSets:
             }
             made._counts = {str(key): int(value) for key, value in plain["counts"].items()}
             made._n_classes = int(plain["n_classes"])
-            made._rows = None if plain["rows"] is None else Rows.unpacked(plain["rows"])
+            keys = {"class": set(made._all_keys()), None: {""}}.get(made.conditional, set(made._limits))
+            if set(made._limits) != keys or set(made._counts) != keys or not sum(made._counts.values()) > 0:
+                raise ValueError("limits and counts do not fit together")
+            made.rows = None if plain["rows"] is None else Rows.unpacked(plain["rows"])
             made.calibrator = read_calibrator(plain["calibrator"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
@@ -306,13 +354,14 @@ class PredictionSets:
         return np.concatenate(blocks)
 
     def _limit(self, own: Array) -> float:
-        rank = math.ceil((len(own) + 1) * self.coverage - 1e-9)
-        return math.inf if rank > len(own) else float(np.partition(own, rank - 1)[rank - 1])
+        rank, beyond = self._law(len(own))
+        return float(np.partition(own, rank - 1)[rank - 1]) if beyond else math.inf
 
     def _all_keys(self) -> list[str]:
         return [str(j) for j in range(self._n_classes)] if self.conditional == "class" else []
 
-    def _keys(self, predictions: Predictions, labels: Array | None, where: str) -> Array:
+    def keys(self, predictions: Predictions, labels: Array | None, where: str = "PredictionSets") -> Array:
+        """Return the class number or group of every row, whose limit it has; empty names without a condition."""
         if self.conditional == "class" and labels is not None:
             return labels.astype(np.str_)
         if self.conditional == "group":

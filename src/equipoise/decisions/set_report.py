@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from equipoise.core.arrays import Array
+from equipoise.core.escaping import shown_name, visible
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.decisions.exact import exact_interval
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from equipoise.decisions.prediction_sets import PredictionSets
 
 __all__ = ["ClassSets", "CoverageRow", "SetReport", "report_sets"]
+
+#: Classes or groups that are named, from the least covered on.
+_SHOWN = 3
 
 
 @final
@@ -78,29 +82,34 @@ class SetReport:
         return asdict(self)
 
     def describe(self) -> str:
-        """Return coverage, sizes and the classes that are covered least, in three lines."""
+        """Return coverage, sizes, and the classes and groups that are covered least, one line each."""
         sizes = ", ".join(
             f"{size}: {100 * count / self.n:.1f}%" for size, count in enumerate(self.sizes) if count
         )
-        return (
+        lines = [
             f"{100 * self.coverage:.1f}% of {self.n:,} sets contain the true class [{100 * self.coverage_low:.1f}, "
             f"{100 * self.coverage_high:.1f}]; requested {100 * self.target:.4g}%, to be expected between "
             f"{100 * self.expected_low:.1f} and {100 * self.expected_high:.1f}.\nMean size {self.mean_size:.2f} "
-            f"classes; rows by size: {sizes}.\n{self._describe_classes()}"
-        )
+            f"classes; rows by size: {sizes}.",
+            self._describe_parts("classes", self.by_class),
+        ]
+        lines += [
+            self._describe_parts(f"groups of {visible(name)}", rows) for name, rows in self.by_group.items()
+        ]
+        return "\n".join(lines)
 
-    def _describe_classes(self) -> str:
-        """Return how many classes lie below the requested coverage, and the three with the least coverage."""
-        below = [row for row in self.by_class if row.coverage_high < self.target]
-        least = sorted(self.by_class, key=lambda row: row.coverage)[:3]
+    def _describe_parts(self, what: str, parts: tuple[CoverageRow, ...]) -> str:
+        """Return how many classes or groups lie below the requested coverage, and the three with the least."""
+        below = [row for row in parts if row.coverage_high < self.target]
+        least = sorted(parts, key=lambda row: row.coverage)[:_SHOWN]
         rows = ", ".join(
-            f"{row.name} {100 * row.coverage:.1f}% of {row.n:,} [{100 * row.coverage_low:.1f}, "
-            f"{100 * row.coverage_high:.1f}]"
+            f"{shown_name(row.name)} ({100 * row.coverage:.1f}% of {row.n:,} [{100 * row.coverage_low:.1f}, "
+            f"{100 * row.coverage_high:.1f}])"
             for row in least
         )
         return (
-            f"{len(below)} of {len(self.by_class)} classes have a 95% interval below the requested coverage (2.5% of "
-            f"classes would by chance). Least covered: {rows}."
+            f"{len(below)} of {len(parts)} {what} have a 95% interval below the requested coverage (about 2.5% if "
+            f"each had exactly this coverage). Least covered: {rows}."
         )
 
 
@@ -125,6 +134,12 @@ class ClassSets:
         result: Array = self.members.sum(axis=1)
         return result
 
+    @property
+    def covered(self) -> Array:
+        """Whether every set contains the true class ``(n,)``."""
+        result: Array = self.members[np.arange(len(self.members)), self.predictions.labels]
+        return result
+
     def report(self) -> SetReport:
         """Return coverage and sizes, for labelled rows.
 
@@ -132,6 +147,21 @@ class ClassSets:
             SplitError: If the sets were fitted on these rows.
         """
         return report_sets(self)
+
+    def p_values(self) -> dict[str, float]:
+        """Return exact p-values of "the coverage is as requested" for labelled rows.
+
+        There is one for every class or group in which the coverage must hold; without a condition, one under the empty
+        name.
+        """
+        made_by, predictions = self.made_by, self.predictions
+        keys, codes = np.unique(made_by.keys(predictions, predictions.labels), return_inverse=True)
+        names = predictions.class_names if made_by.conditional == "class" else None
+        counts, covered = np.bincount(codes), np.bincount(codes, self.covered)
+        return {
+            key if names is None else names[int(key)]: made_by.coverage_p_value(int(hits), int(n), key)
+            for key, n, hits in zip(keys.tolist(), counts, covered, strict=True)
+        }
 
 
 def report_sets(sets: ClassSets) -> SetReport:
@@ -141,7 +171,7 @@ def report_sets(sets: ClassSets) -> SetReport:
     sets.made_by.check_disjoint(predictions)
     if predictions.fitted_on is not None:
         check_disjoint(predictions.rows, predictions.fitted_on, where="ClassSets.report")
-    covered = sets.members[np.arange(len(labels)), labels]
+    covered = sets.covered
     sizes = sets.sizes
     everything = _row("", covered, sizes)
     expected = sets.made_by.expected_coverage()

@@ -61,6 +61,8 @@ _GROWTH = 1.01
 _MANY, _SECOND_START, _SECOND_SHARE = 60, 0.15, 0.45
 #: The walk starts where one mistake may pass, unless that is beyond this share of the rows.
 _FIRST_SHARE = 0.24
+#: With so few rows, ranks at which the walk alone would use more than this share of the risk are not tested.
+_MOST_USED = 0.8
 #: The share of the risk that the walk has grows with the rank up to this one.
 _MOST_SHARE = 0.8
 #: Levels after a failure are fifths of a halving apart, down to 1/512 of the risk.
@@ -135,13 +137,20 @@ def choose_ranks(n_rows: int, max_error: float, risk: float) -> Array:
         >>> choose_ranks(1000, 0.05, 0.05)[[0, 1, -1]]
         array([  93,   94, 1000])
     """
-    first = _settings(n_rows, max_error, risk).first
+    settings = _settings(n_rows, max_error, risk)
+    first = settings.first
     ranks = np.arange(first, min(n_rows, _EVERY_RANK) + 1)
     if n_rows > _EVERY_RANK:
         steps = int(math.log(n_rows / _EVERY_RANK) / math.log(_GROWTH)) + 1
         grown = np.round(_EVERY_RANK * _GROWTH ** np.arange(steps)).astype(np.int64)
         ranks = np.unique(np.concatenate([ranks, grown, [n_rows]]))
-    return ranks[(ranks >= first) & (ranks <= n_rows)]
+    ranks = ranks[(ranks >= first) & (ranks <= n_rows)]
+    if settings.most_used < 1 and len(ranks):
+        # A further mistake has just become possible: the walk leaves little risk for thresholds after a failure.
+        allowed = _most_wrong(ranks, max_error, np.full(len(ranks), risk))
+        used = rank_p_values(allowed, ranks, max_error) / risk
+        ranks = ranks[(used <= settings.most_used) | (allowed == allowed[0]) | (ranks == n_rows)]
+    return ranks
 
 
 class _Settings(NamedTuple):
@@ -153,6 +162,7 @@ class _Settings(NamedTuple):
         share_power: Power of the rank with which this share grows.
         profile_power: Power of the rank with which the levels after a failure fall.
         halvings: How often every further mistake halves the level after a failure.
+        most_used: Largest share of the risk that the walk may use at a rank; other ranks are not tested.
     """
 
     first: int
@@ -160,6 +170,7 @@ class _Settings(NamedTuple):
     share_power: float
     profile_power: float
     halvings: float
+    most_used: float = 1.0
 
 
 @lru_cache(maxsize=256)
@@ -167,8 +178,9 @@ def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
     """Choose the settings by the number of rows in units of the fewest that could be certified.
 
     With few rows only the most certain ones can be certified: the walk starts at the first rank that could pass and
-    has most of the risk. With more rows it starts where one mistake may pass. With many rows nearly all of the risk is
-    left for later ranks at first, whatever the number of mistakes. The numbers were chosen by simulation.
+    has most of the risk; ranks where it would leave little for thresholds after a failure are not tested. With more
+    rows it starts where one mistake may pass. With many rows nearly all of the risk is left for later ranks at first,
+    whatever the number of mistakes. The numbers were chosen by simulation.
     """
     fewest = fewest_rows(max_error, risk)
     many = math.log(max(n_rows / fewest, 1.0))
@@ -177,7 +189,7 @@ def _settings(n_rows: int, max_error: float, risk: float) -> _Settings:
     one_mistake = int(candidates[passed.argmax()]) if passed.any() else n_rows
     if one_mistake > _FIRST_SHARE * n_rows:
         used = float(np.clip(1.9 - 0.65 * many, 0.5, 0.95)) if many > 1.1 else 1.0
-        return _Settings(fewest_rows(max_error, risk * used), 1.0, 0.0, 0.4, 2.0)
+        return _Settings(fewest_rows(max_error, risk * used), 1.0, 0.0, 0.6, 2.0, _MOST_USED)
     if many < 2.05:
         return _Settings(one_mistake, 1.0, 0.0, 1.0, 4.0)
     if many < 2.6:

@@ -12,9 +12,11 @@ from scipy.stats import chi2_contingency, ks_2samp
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
+from equipoise.core.rows import check_disjoint
 
 __all__ = ["ShiftReport", "compare_unlabelled"]
 
+_WHERE = "compare_unlabelled"
 #: Values of which fewer rows are expected in the smaller file are joined.
 _FEWEST_EXPECTED = 10.0
 
@@ -51,8 +53,9 @@ class ShiftReport:
     def describe(self) -> str:
         """Return the result in a few lines."""
         tests = ", ".join(f"{name} p = {value:.2g}" for name, value in self.p_values.items())
+        row = "row" if self.n == 1 else "rows"
         lines = [
-            f"{self.n:,} rows without labels and {self.n_reference:,} reference rows: {tests} (corrected).",
+            f"{self.n:,} {row} without labels and {self.n_reference:,} reference rows: {tests} (corrected).",
             f"Accuracy expected if calibration still holds: {100 * self.expected_accuracy:.1f}% (reference "
             f"{100 * self.reference_accuracy:.1f}%).",
         ]
@@ -81,7 +84,9 @@ def compare_unlabelled(
         level: Probability of a false alarm of all tests together.
 
     Raises:
-        DataError: If a column of groups is missing in one of the two.
+        DataError: If a column of groups is missing in one of the two, they are of models with other classes, or a
+            calibrator was applied to only one of them.
+        SplitError: If rows are in both.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -89,13 +94,14 @@ def compare_unlabelled(
         >>> compare_unlabelled(new, old).shifted
         True
     """
+    if not 0 < level < 1:
+        raise ValueError(f"{_WHERE}: `level` must be between 0 and 1, got {level}. 5% is 0.05.")
+    _check_same_model(predictions, reference)
     found = {"confidence": float(ks_2samp(predictions.confidence, reference.confidence).pvalue)}
     if "confidence" not in (predictions.kind, reference.kind):
-        found["predicted class"] = _frequencies(predictions.predicted, reference.predicted)
+        found["predicted class"] = _frequencies(*_predicted(predictions, reference))
     if set(predictions.groups) != set(reference.groups):
-        raise DataError(
-            "compare_unlabelled: expected the same columns of groups in both, got different ones."
-        )
+        raise DataError(f"{_WHERE}: expected the same columns of groups in both, got different ones.")
     for name, column in predictions.groups.items():
         found[name] = _frequencies(column.astype(np.str_), reference.groups[name].astype(np.str_))
     corrected = _holm(found)
@@ -110,6 +116,46 @@ def compare_unlabelled(
         reference_accuracy=float(np.mean(reference.confidence)),
         labels_needed=math.ceil(1.96**2 * max(accuracy * (1 - accuracy), 0.01) / 0.02**2),
     )
+
+
+def _check_same_model(predictions: Predictions, reference: Predictions) -> None:
+    """Raise if rows are in both, or if their predictions cannot be compared."""
+    problem = "rows are in both files, so they would look the same. Leave them out of one of the two."
+    new, old = predictions.rows_without_outcomes, reference.rows_without_outcomes
+    check_disjoint(new, old, where=_WHERE, problem=problem)
+    if (predictions.fitted_on is None) != (reference.fitted_on is None):
+        raise DataError(
+            f"{_WHERE}: a calibrator was applied to one of the two, so their confidences differ. Apply it to both."
+        )
+    kinds = (predictions.kind, reference.kind)
+    if "confidence" in kinds:
+        return
+    mine, others = predictions.class_names, reference.class_names
+    # Files of predicted classes have only those that occur, so that their numbers may differ if they have names.
+    if mine is not None and others is not None:
+        is_same = set(mine) == set(others) or ("top1" in kinds and not set(mine).isdisjoint(others))
+    elif "top1" in kinds:
+        is_same = mine is None and others is None
+    else:
+        is_same = predictions.n_classes == reference.n_classes
+    if not is_same:
+        raise DataError(
+            f"{_WHERE}: expected predictions of one model, got the classes {_listed(predictions)} and "
+            f"{_listed(reference)}. Name files with the same classes."
+        )
+
+
+def _listed(predictions: Predictions) -> str:
+    names = predictions.class_names
+    return f"0 to {(predictions.n_classes or 1) - 1}" if names is None else ", ".join(names[:10])
+
+
+def _predicted(predictions: Predictions, reference: Predictions) -> tuple[Array, Array]:
+    """Return predicted classes of both by name if both have names, which may be in another order, else by number."""
+    mine, others = predictions.class_names, reference.class_names
+    if mine is None or others is None:
+        return predictions.predicted, reference.predicted
+    return np.array(mine)[predictions.predicted], np.array(others)[reference.predicted]
 
 
 def _frequencies(new: Array, old: Array) -> float:

@@ -153,15 +153,16 @@ class InputDiagnostics:
     def _add_values(self, confidence: Array) -> None:
         if self._values is None:
             return
-        for part in (confidence[:_GLANCE], confidence):
+        for part in (confidence[: 4 * _FEW_VALUES], confidence[:_GLANCE], confidence):
             self._values.update(np.unique(part).tolist())
             if len(self._values) > _FEW_VALUES:
                 self._values = None
                 return
 
     def _add_labels(self, predicted: Array, labels: Array) -> None:
+        difference = predicted - labels
         for shift in self._shifted:
-            self._shifted[shift] += int(np.count_nonzero(predicted == labels + shift))
+            self._shifted[shift] += int(np.count_nonzero(difference == shift))
         if max(int(predicted.max()), int(labels.max())) < _MOST_CLASSES:
             self._predicted = _added(self._predicted, np.bincount(predicted))
             self._labels = _added(self._labels, np.bincount(labels))

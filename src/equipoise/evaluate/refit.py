@@ -182,9 +182,9 @@ class Refit:
         fitted = self.first if self.first == self.last else f"{self.first} to {self.last}"
         advice = "Refit the calibrator" if self.is_worthwhile else "Refitting is not worth it now"
         return (
-            f"{advice}: fitted on {fitted} ({self.n_fitted:,} rows), the log-loss of {self.judged} goes from "
-            f"{self.loss:.3f} to {self.loss_after:.3f} (gain {self.gain:.3f}, interval {self.low:.3f} to "
-            f"{self.high:.3f}), its ECE from {100 * self.ece:.1f}% to {100 * self.ece_after:.1f}%"
+            f"{advice}: fitted on {fitted} ({self.n_fitted:,} rows), the log-loss of the confidence on "
+            f"{self.judged} goes from {self.loss:.3f} to {self.loss_after:.3f} (gain {self.gain:.3f}, interval "
+            f"{self.low:.3f} to {self.high:.3f}), its ECE from {100 * self.ece:.1f}% to {100 * self.ece_after:.1f}%"
         )
 
 

@@ -79,17 +79,25 @@ def check_content(content: Any, expected: Any, *, where: str, key: str = "") -> 
     inner = f"{key}." if key else ""
     if isinstance(expected, list):
         for number, one in enumerate(content):
-            check_content(one, expected[0], where=where, key=f"{inner}{number}")
+            if not _is_plain(one, expected[0]):
+                check_content(one, expected[0], where=where, key=f"{inner}{number}")
     elif isinstance(expected, dict) and str in expected:
         for name, one in content.items():
-            check_content(one, expected[str], where=where, key=f"{inner}{name}")
+            if not _is_plain(one, expected[str]):
+                check_content(one, expected[str], where=where, key=f"{inner}{name}")
     elif isinstance(expected, dict):
         for name, one in expected.items():
             plain = name.removesuffix("?")
             if plain in content:
-                check_content(content[plain], one, where=where, key=f"{inner}{plain}")
+                if not _is_plain(content[plain], one):
+                    check_content(content[plain], one, where=where, key=f"{inner}{plain}")
             elif plain == name:
                 raise DataError(f"{where}: damaged: `{inner}{plain}` is missing.")
+
+
+def _is_plain(content: Any, expected: Any) -> bool:
+    """Return whether a value is of an expected type itself; most are, and need no further look."""
+    return type(content) is expected or (type(expected) is tuple and type(content) in expected)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -215,7 +215,7 @@ def read_scores(path: Path) -> RunScores:
     """
     content = read_json(path)
     check_content(content, _CONTENT, where=str(path))
-    check_content(content["cards"], {"test": _CARD}, where=str(path), key="cards")
+    check_content(content["cards"], {"test": dict}, where=str(path), key="cards")
     check_content(content["cards"], {str: _CARD}, where=str(path), key="cards")
     try:
         risk, draws, facts = content["risk"], content["draws"], content.get("facts", {})
