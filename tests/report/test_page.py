@@ -227,3 +227,33 @@ def test_what_is_not_known_has_its_own_reason():
     ):
         assert f"Not known: {words}." in page
         assert f"Not known: {words}." in " ".join(str(found).split())
+
+
+def test_a_decision_that_was_checked_is_shown(rows):
+    from dataclasses import replace
+
+    from equipoise.decisions import DecisionCheck
+
+    checked = DecisionCheck(
+        False, "The promise is broken in <b>one</b>\x1b group.\nsecond line", {}, ("A note.",)
+    )
+    report = replace(report_of({"model": rows}, n_resamples=5), decision=checked)
+    page, text = to_html(report), to_markdown(report)
+    assert "The promise is broken in &lt;b&gt;one&lt;/b&gt;" in page
+    assert "\x1b" not in page + text
+    for words in ("second line", "A note."):
+        assert words in page
+        assert words in text
+    assert "**FAIL** The promise is broken" in text
+
+
+def test_empty_sets_are_explained():
+    rng = np.random.default_rng(0)
+    logits = 12 * rng.normal(size=(2000, 4))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    some = Predictions(logits=logits, labels=labels, ids=np.arange(2000))
+    halves = some.take(slice(0, 1000)), some.take(slice(1000, 2000))
+    page = to_html(
+        report_of({"model": halves[0]}, calib=halves[1], candidates=["temperature"], n_resamples=5)
+    )
+    assert "Some sets are empty, since the most probable class alone is right more often." in page

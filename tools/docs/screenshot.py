@@ -15,14 +15,14 @@ from selenium import webdriver
 
 from equipoise.report import report_of, write_report
 
-SIZE = {"width": 1100, "height": 1280, "deviceScaleFactor": 1, "mobile": False}
+SIZE = {"width": 1100, "height": 1350, "deviceScaleFactor": 1, "mobile": False}
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --hide-scrollbars"
 )
 
 
 def main() -> None:
-    network, _, _ = embedded()
+    network, _ = embedded()
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     with tempfile.TemporaryDirectory() as folder:

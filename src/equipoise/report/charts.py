@@ -108,7 +108,7 @@ def line_chart(
             *lines,
             *_marks(series, frame, factor, x_label, y_label),
         ),
-        width=520,
+        width=526,  # the last tick is centered at the end of the axis
         height=284,
         label=label,
         kind="lines",
@@ -144,7 +144,8 @@ def trend_chart(trend: Trend, change: Change, scores: Sequence[Score], *, label:
         facts.scale * f(getattr(score, end) for score in scores) for f, end in ((min, "low"), (max, "high"))
     )
     ticks = nice_ticks(min(low, 0.0) if facts.is_error else low, high)
-    frame = Frame(left=52, top=10, width=456, height=230, across=(-0.5, n - 0.5), up=(ticks[0], ticks[-1]))
+    # Wide enough on the left for the first slanted name.
+    frame = Frame(left=70, top=10, width=438, height=230, across=(-0.5, n - 0.5), up=(ticks[0], ticks[-1]))
     parts = frame.axes(
         x_ticks=(), y_ticks=ticks, y_label=f"{facts.short} (%)" if facts.percent else facts.short
     )

@@ -78,7 +78,7 @@ def _variant(name: str, details: RowDetails) -> dict[str, Any]:
         limits = by_threshold.get(threshold, [0, 0, 0, []])[3]
         limits = [*limits, limit] if limit is not None else limits
         by_threshold[threshold] = [
-            _short(threshold, 6),
+            _short(threshold, 10),
             _short(coverage, 5),
             _short(error, 5),
             limits,

@@ -18,7 +18,7 @@ from equipoise.evaluate.auditing import audit
 from equipoise.evaluate.audits import Audit
 from equipoise.evaluate.comparison import PairedDifferences, compare
 from equipoise.evaluate.scorecard import Scorecard
-from equipoise.evaluate.trend import find_trend
+from equipoise.evaluate.trend import Trend, find_trend
 from equipoise.report.advisor import remedies_of
 from equipoise.report.details import details_of, sets_of
 from equipoise.report.records import AfterCalibrator, MethodResult, Provenance, Report, RunResult
@@ -96,7 +96,6 @@ def report_of(
         >>> [method.name for method in report.methods]
         ['before', 'after']
     """
-    trend = None
     named: dict[str, Reportable] = (
         dict(predictions) if isinstance(predictions, Mapping) else {"model": predictions}
     )
@@ -108,19 +107,6 @@ def report_of(
     first = baseline or next(iter(named))
     if first not in named:
         raise DataError(f"report_of: the baseline must be one of {sorted(named)}, got {baseline!r}.")
-    if not over_time:
-        named, held_out = _aligned(named, held_out, first)
-    elif len(named) > 1:
-        summed = {
-            name: _sums_of(name, part, by, n_bins=n_bins, closed=closed, positive=positive)
-            for name, part in named.items()
-        }
-        named = dict(summed)
-        trend = find_trend(
-            summed, level=level, n_resamples=n_resamples, seed=seed, target=target, positive=positive
-        )
-        # All states have the target of the whole.
-        target, positive = trend.card.target.kind, trend.card.target.positive
     settings = _Settings(
         n_bins=n_bins,
         closed=closed,
@@ -131,6 +117,13 @@ def report_of(
         target=target,
         positive=positive,
     )
+    trend = None
+    if not over_time:
+        named, held_out = _aligned(named, held_out, first)
+    elif len(named) > 1:
+        named, trend = _over_time(named, by, settings)
+        # All states have the target of the whole.
+        settings["target"], settings["positive"] = trend.card.target.kind, trend.card.target.positive
     pairs = dict(versus or {}) | _compared(named, first, set(versus or ()), settings)
     found = {
         name: part if isinstance(part, Audit) else _audited(part, by, settings)
@@ -140,21 +133,37 @@ def report_of(
     known = {**(rows or {}), **{name: part for name, part in named.items() if isinstance(part, Predictions)}}
     methods = {name: _with_details(one, known.get(name)) for name, one in methods.items()}
     methods = _with_remedies(methods, named, held_out, first, candidates, settings)
-    origins: dict[str, list[str]] = {}
-    for name, one in found.items():
-        origins.setdefault(_origin(one.card, named[name], (sources or {}).get(name)), []).append(name)
-    facts = [(", ".join(names), origin) for origin, names in origins.items()]
     notes = [note for one in found.values() for note in (*(c.text for c in one.cautions), *one.card.notes)]
     return Report(
         title=title,
         methods=tuple(methods.values()),
         baseline=first,
-        provenance=Provenance(facts=(*facts, *_circumstances(found[first].card)), command=command),
+        provenance=Provenance(
+            facts=(*_origins(found, named, sources or {}), *_circumstances(found[first].card)),
+            command=command,
+        ),
         notes=tuple(dict.fromkeys(notes)),
         over_time=over_time,
         trend=trend,
         hint=hint,
     )
+
+
+def _over_time(
+    named: Mapping[str, Reportable], by: Sequence[str], settings: _Settings
+) -> tuple[dict[str, Reportable], Trend]:
+    """Return the sums of one model at several times, and how it changed."""
+    binning = {"n_bins": settings["n_bins"], "closed": settings["closed"], "positive": settings["positive"]}
+    summed = {name: _sums_of(name, part, by, **binning) for name, part in named.items()}
+    trend = find_trend(
+        summed,
+        level=settings["level"],
+        n_resamples=settings["n_resamples"],
+        seed=settings["seed"],
+        target=settings["target"],
+        positive=settings["positive"],
+    )
+    return dict(summed), trend
 
 
 def _sums_of(name: str, part: Reportable, by: Sequence[str], **settings: Any) -> AuditState:
@@ -282,6 +291,16 @@ def _compared_with_base(
     one: AfterCalibrator, base: Predictions | None, own: Predictions, settings: _Settings
 ) -> AfterCalibrator:
     return one if base is None else replace(one, versus_base=compare(base, own, **settings))
+
+
+def _origins(
+    found: Mapping[str, Audit], named: Mapping[str, Reportable], sources: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Describe the predictions of each model; models with the same description share a line."""
+    names: dict[str, list[str]] = {}
+    for name, one in found.items():
+        names.setdefault(_origin(one.card, named[name], sources.get(name)), []).append(name)
+    return [(", ".join(models), origin) for origin, models in names.items()]
 
 
 def _origin(card: Scorecard, part: Reportable, source: str | None) -> str:

@@ -57,8 +57,14 @@ def to_markdown(report: Report) -> str:
     if calibrated is not None:
         parts += ["## After calibration", _table(calibrated)]
     certified = [(one.name, one.details.certificates) for one in report.methods if one.details is not None]
+    checked = report.decision
+    if checked is not None or any(certificates for _, certificates in certified):
+        parts.append("## If you act on it")
+    if checked is not None:
+        lines = [*checked.text.splitlines(), *checked.notes]
+        parts += [f"**{'PASS' if checked.kept else 'FAIL'}** {_text(lines[0])}", *map(_text, lines[1:])]
     if any(certificates for _, certificates in certified):
-        parts += ["## If you act on it", _table(threshold_table(certified))]
+        parts.append(_table(threshold_table(certified)))
     parts += _slices(report)
     facts = [f"- {_text(name)}: {_text(value)}" for name, value in report.provenance.facts]
     facts += [f"- Note: {_text(note)}" for note in (*report.notes, *(sweep.words for sweep in report.sweeps))]

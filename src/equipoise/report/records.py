@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.core.errors import DataError
 from equipoise.core.tables import Table
-from equipoise.decisions import SetReport
+from equipoise.decisions import DecisionCheck, SetReport
 from equipoise.evaluate.comparison import PairedDifferences, correct_for_many
 from equipoise.evaluate.scorecard import Score, Scorecard
 from equipoise.evaluate.shift import ShiftScores
@@ -260,6 +260,7 @@ class Report:
         trend: What changed over time; None unless there are several times.
         hint: A command, or lines of Python, that give advice about these predictions; empty if there is none.
         search: How the model was found, as sentences and tables; empty if it was given.
+        decision: Whether a saved decision keeps its promise on these rows, if one was checked.
     """
 
     title: str
@@ -273,6 +274,7 @@ class Report:
     trend: Trend | None = None
     hint: str = ""
     search: tuple[str | Table, ...] = ()
+    decision: DecisionCheck | None = None
 
     def __post_init__(self) -> None:
         names = [method.name for method in self.methods]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from equipoise.core.tables import BOLD, Column, Table, TableCell
 from equipoise.decisions import Certificate, SetReport
+from equipoise.decisions.certificate import threshold_text
 from equipoise.evaluate.audits import slice_heads
 from equipoise.evaluate.comparison import PairedDifferences
 from equipoise.evaluate.refit import Part
@@ -230,7 +231,9 @@ def threshold_table(found: Sequence[tuple[str, Sequence[Certificate]]]) -> Table
             limit = TableCell(percent(one.max_error or 0.0, 0), key=one.max_error)
             if one.certified and one.threshold is not None:
                 cells = [
-                    _number_cell(f"{one.threshold:.4f}", one.threshold),
+                    _number_cell(
+                        "none" if one.threshold == 0 else threshold_text(one.threshold), one.threshold
+                    ),
                     TableCell(
                         percent(one.coverage),
                         detail=f"{100 * one.coverage_low:.1f} to {100 * one.coverage_high:.1f}",
@@ -262,7 +265,7 @@ def _shortfall(one: Certificate) -> str:
         return f"not certified: needs at least {short_of.fewest:,} rows"
     if short_of.n_needed is None:
         return "not certified: no threshold has so few errors"
-    return f"not certified: about {short_of.n_needed:,} rows might be enough"
+    return f"not certified: about {short_of.about} rows might be enough"
 
 
 def sets_table(sets: SetReport) -> Table:

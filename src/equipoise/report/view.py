@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from equipoise.core.escaping import without_controls
 from equipoise.core.tables import Table
-from equipoise.decisions import Certificate
+from equipoise.decisions import Certificate, DecisionCheck
+from equipoise.decisions.certificate import threshold_text
 from equipoise.evaluate.audits import off_words
 from equipoise.evaluate.scorecard import Score, unknown_words
 from equipoise.evaluate.shift import describe_missing_scores
@@ -402,7 +404,7 @@ def _selective(report: Report) -> list[Block]:
     about = (
         "If only the most confident predictions are used and the rest go to a person, how many errors remain?"
     )
-    blocks = [Block("lead", about)]
+    blocks = [Block("lead", about), *_decision(report.decision)]
     if has_details(report):
         blocks.append(Block("threshold", None))
     if series:
@@ -443,6 +445,11 @@ def _selective(report: Report) -> list[Block]:
                 f"{percent(sets.coverage)} do ({100 * sets.coverage_low:.1f} to {100 * sets.coverage_high:.1f}), with "
                 f"{sets.mean_size:.2f} classes on average."
             )
+            if sets.sizes[0] and method.score("accuracy").value > sets.target:
+                about += (
+                    " Some sets are empty, since the most probable class alone is right more often. With a higher "
+                    "coverage (equipoise decide --sets), sets have one class or more."
+                )
             name = f"Prediction sets of {method.name}" if len(report.methods) > 1 else "Prediction sets"
             blocks += [
                 Block("heading", name),
@@ -450,6 +457,20 @@ def _selective(report: Report) -> list[Block]:
                 Block("table", sets_table(sets)),
             ]
     return blocks if len(blocks) > 1 else []
+
+
+def _decision(checked: DecisionCheck | None) -> list[Block]:
+    """Return whether a saved decision keeps its promise on the rows of the report."""
+    if checked is None:
+        return []
+    first, *more = map(without_controls, [*checked.text.splitlines(), *checked.notes])
+    tone, sign = ("better", "pass") if checked.kept else ("worse", "fail")
+    about = "The controls and tables below are about new thresholds on the scores of these rows."
+    return [
+        Block("judgments", [("Saved decision", tone, sign, first)], "The decision that was checked"),
+        *(Block("text", line) for line in more),
+        Block("lead", about),
+    ]
 
 
 def _n_certified(found: Sequence[tuple[str, Sequence[Certificate]]]) -> int:
@@ -481,10 +502,12 @@ def _risk_extras(frame: Frame, method: MethodResult) -> list[SvgElement]:
                 frame.y(top) + 10 + 13 * place,  # a step lower each, so that close ones do not overlap
                 percent(one.max_error or 0, 0),
                 anchor="end",
+                class_="tick promise",
             ),
             frame.line(100 * one.coverage - 1.2, 0, 100 * one.coverage - 1.2, top, class_="hit-line"),
             class_="mark",
-            data_tip=f"At most {percent(one.max_error or 0, 0)} errors, certified\nthreshold {one.threshold:.4f}\n"
+            data_tip=f"At most {percent(one.max_error or 0, 0)} errors, certified\n"
+            f"threshold {threshold_text(one.threshold)}\n"
             f"accepted {percent(one.coverage)}\nobserved errors {percent(one.observed_error or 0, 2)}",
         )
         for place, one in enumerate(certificates)

@@ -227,6 +227,13 @@
       return steps[state.step];
     }
 
+    // Three decimals, or more close to one, as in the tables.
+    function thresholdText(value) {
+      let decimals = 3;
+      while (value > 0.99 && value < 1 && decimals < 10 && 1 - value < 2 * 10 ** (1 - decimals)) decimals += 1;
+      return value.toFixed(decimals);
+    }
+
     function drawThreshold() {
       const steps = variant().steps, [threshold, coverage, error, limits] = stepNow();
       const slider = byId("act-threshold"), svg = byId("act-chart"), [left, top, width, height] = [52, 8, 456, 104];
@@ -234,7 +241,7 @@
       slider.value = steps.length - 1 - state.step;
       const level = `${+(100 * data.level).toFixed(2)}%`;
       const promise = limits.length ? ` Certified: with ${level} confidence, at most ${percent(Math.min(...limits), 0)} of accepted predictions are wrong.` : " Not certified.";
-      const words = `Threshold ${threshold.toFixed(4)}: accepts ${percent(coverage)} of the rows; ${percent(error, 2)} of them are wrong.${promise}`;
+      const words = `${threshold > 0 ? `Threshold ${thresholdText(threshold)}` : "No threshold"}: accepts ${percent(coverage)} of the rows; ${percent(error, 2)} of them are wrong.${promise}`;
       byId("act-result").textContent = words;
       slider.setAttribute("aria-valuetext", words);
       const area = byId("act-certified");
