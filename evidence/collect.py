@@ -243,7 +243,12 @@ def main() -> int:
         group = gather(benchmark, args.runs)
         judge = Judge(args.runs.parent / "advised", further_sets(group.runs[0]), args.advise)
         by, folder = ("method", "seed"), folder_of(benchmark)
-        add(f"{folder}/runs.csv", run_rows(benchmark, group, commit), by=by)
+        add(
+            f"{folder}/runs.csv",
+            run_rows(benchmark, group, commit),
+            by=by,
+            repeated=("run", "chosen", "temperature"),
+        )
         if benchmark not in SECOND:  # whose thousands of trials would fill megabytes
             add(f"{folder}/curves.csv", curve_rows(benchmark, group), by=by)
             add(f"{folder}/advisor.csv", advisor_rows(benchmark, group, judge), by=by)

@@ -171,7 +171,8 @@ def score_rows(benchmark: str, group: RunGroup, judge: FreshDraws) -> Iterator[d
                 "split": "test",
             }
             for metric in METRICS:
-                value, drawn = draws.values[metric], draws.draws[metric]
+                value = draws.values[metric]
+                drawn = value + draws.draws[metric]
                 if metric_facts(metric).is_error:
                     low, high = error_interval(value, drawn, None, level=LEVEL)
                 else:

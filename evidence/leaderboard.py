@@ -136,10 +136,10 @@ def is_ranking(row: Mapping[str, Any]) -> bool:
 
 
 def costs(benchmark: str) -> dict[str, float]:
-    """Return how long a training of each method took, in trainings of cross-entropy: the median over seeds."""
+    """Return the processor time of a training of each method, in trainings of cross-entropy: the median over seeds."""
     seconds: dict[str, dict[int, float]] = {}
     for row in read(f"{folder_of(benchmark)}/runs.csv"):
-        seconds.setdefault(row["method"], {})[row["seed"]] = row["seconds"]
+        seconds.setdefault(row["method"], {})[row["seed"]] = row["epoch_cpu_seconds"] * row["epochs"]
     base = seconds.get(BASELINE, {})
     ratios = {
         method: float(np.median([taken / base[seed] for seed, taken in found.items() if seed in base]))

@@ -40,7 +40,9 @@ def read(name: str) -> list[dict[str, Any]]:
     return read_rows(HERE / name) if (HERE / name).exists() else []
 
 
-def add(name: str, rows: Iterable[Mapping[str, Any]], *, by: Sequence[str]) -> list[dict[str, Any]]:
+def add(
+    name: str, rows: Iterable[Mapping[str, Any]], *, by: Sequence[str], repeated: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Put rows into a file of this folder, in place of those that say the same thing, and give all that is there then.
 
     Rows without new values keep their text: seeds of other days were run on machines that are gone.
@@ -49,10 +51,14 @@ def add(name: str, rows: Iterable[Mapping[str, Any]], *, by: Sequence[str]) -> l
         name: The file.
         rows: What was found now.
         by: The columns that say what a row is about; methods keep the order in which they came, then seeds count.
+        repeated: If a row has the same values as before in these columns, the former row is kept. Cross-entropy is
+            trained again for a supplement, and its first times are those that other methods are compared with.
     """
-    fresh = [{key: _text(short(value)) for key, value in row.items()} for row in rows]
-    renewed = {tuple(row[key] for key in by) for row in fresh}
     known = _lines(name)
+    former = {tuple(row[key] for key in (*by, *repeated)): row for row in known if repeated}
+    found = ({key: _text(short(value)) for key, value in row.items()} for row in rows)
+    fresh = [former.get(tuple(row[key] for key in (*by, *repeated)), row) for row in found]
+    renewed = {tuple(row[key] for key in by) for row in fresh}
     kept = [row for row in known if tuple(row[key] for key in by) not in renewed]
     order = list(dict.fromkeys(row["method"] for row in (*known, *fresh)))
     place = {method: number for number, method in enumerate(order)}

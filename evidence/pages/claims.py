@@ -49,22 +49,28 @@ def claim_table() -> list[str]:
     return table(heads, [line for claim in all_claims() for line in _lines(claim)])
 
 
-def second_claims(benchmarks: Sequence[str]) -> list[ClaimOutcome]:
+def second_claims(benchmarks: Sequence[str], ending: str = "") -> list[ClaimOutcome]:
     """Return what became of every claim whose methods a benchmark of the second edition has.
 
     Args:
         benchmarks: Benchmarks that were run.
+        ending: Ending of the names of the methods other than cross-entropy.
     """
     found = []
     for claim in all_claims():
-        labels = [claim["method"], claim["versus"], *claim.get("among", ())]
-        named = {key: SHORT.get(claim[key], claim[key]) for key in ("method", "versus")}
+        named = {key: _second_name(claim[key], ending) for key in ("method", "versus")}
+        if "among" in claim:
+            named["among"] = [_second_name(label, ending) for label in claim["among"]]
         for benchmark in benchmarks:
             folder = f"second/{benchmark}"
-            if all(SHORT.get(label, label) in seeds_of(folder) for label in labels):
+            if {named["method"], named["versus"], *named.get("among", ())} <= seeds_of(folder).keys():
                 ends = outcome({**claim, **named}, folder)
                 found.append(ClaimOutcome(claim["paper"], claim["says"], benchmark, *ends))
     return found
+
+
+def _second_name(label: str, ending: str) -> str:
+    return label if label == "ce" else SHORT.get(label, label) + ending
 
 
 def _lines(claim: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

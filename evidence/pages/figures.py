@@ -163,27 +163,34 @@ def shift_lines(benchmark: str, family: str) -> str:
     return _text(figure)
 
 
-def margins(panels: Mapping[str, Sequence[Mapping[str, float]]], margin: float) -> str:
+#: A name, its difference with both ends, and a second such difference or None.
+Row = tuple[str, Sequence[float], Sequence[float] | None]
+
+
+def margins(panels: Mapping[str, Sequence[Row]], margin: float) -> str:
     """Draw differences from cross-entropy with intervals, one panel per benchmark; the margin is shaded.
 
     Args:
-        panels: Rows with ``name``, ``difference``, ``low`` and ``high`` by title; the lowest first.
+        panels: Rows by title, the lowest first; second differences are drawn with open circles.
         margin: Half of the width of the band.
     """
     n_columns = min(2, len(panels))
     n_rows = -(-len(panels) // n_columns)
-    height = 0.2 * max(map(len, panels.values())) + 0.9
+    height = 0.25 * max(map(len, panels.values())) + 0.9
     figure = Figure(figsize=(4.4 * n_columns, height * n_rows))
     for number, (title, found) in enumerate(panels.items()):
         ax = figure.add_subplot(n_rows, n_columns, number + 1)
-        up = -np.arange(len(found))
-        middle, low, high = (np.array([row[key] for row in found]) for key in ("difference", "low", "high"))
         ax.axvspan(-margin, margin, color=GRAY, alpha=0.2, linewidth=0)
         ax.axvline(0, color=GRAY, linewidth=0.8)
-        colors = np.select([high < 0, low > 0], [BLUE, RED], INK).tolist()
-        ax.hlines(up, low, high, color=colors, linewidth=1)
-        ax.scatter(middle, up, c=colors, s=14, zorder=3)
-        ax.set_yticks(up, [row["name"] for row in found], fontsize=7)
+        for up, (_, *both) in zip(-np.arange(len(found)), found, strict=True):
+            for ends, shift, is_open in zip(both, (0.12, -0.25), (False, True), strict=True):
+                if ends is not None:
+                    middle, low, high = ends
+                    color = BLUE if high < 0 else RED if low > 0 else INK
+                    face = "white" if is_open else color
+                    ax.hlines(up + shift, low, high, color=color, linewidth=1)
+                    ax.scatter(middle, up + shift, color=color, facecolor=face, s=14, zorder=3)
+        ax.set_yticks(-np.arange(len(found)), [name for name, *_ in found], fontsize=7)
         ax.set_title(title, fontsize=9)
         dress(ax, x="difference in NLL, % of cross-entropy", y="", grid=False)
     figure.tight_layout()

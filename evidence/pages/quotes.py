@@ -6,8 +6,19 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pages import second
-from pages.results import benchmarks, is_run, letter, marked, methods, seeds_of, sign, table, written
+from pages.results import (
+    benchmarks,
+    is_run,
+    letter,
+    marked,
+    methods,
+    seeds_of,
+    seeds_text,
+    sign,
+    table,
+    written,
+)
+from pages.second.quotes import advisor, progress, summary
 from pages.sentences import advice
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,9 +38,10 @@ SHOWN = (
 def quoting_pages() -> Iterator[tuple[Path, str]]:
     """Give the pages that quote, with fresh quotes."""
     for path, fresh in (
-        (ROOT / "README.md", "\n".join(advice("docs/evidence/index.md")) + "\n"),
-        (ROOT / "docs" / "choose-a-loss.md", quote("evidence/index.md", ("a", "ap", "b", "c"))),
-        (ROOT / "docs" / "choose-a-calibrator.md", second.advisor()),
+        (ROOT / "README.md", "\n".join([*_points("docs/evidence"), ""])),
+        (ROOT / "docs" / "choose-a-loss.md", quote("evidence", ("a", "ap", "b", "c"))),
+        (ROOT / "docs" / "choose-a-calibrator.md", advisor()),
+        (ROOT / "evidence" / "README.md", progress()),
     ):
         text = path.read_text(encoding="utf-8")
         if not BLOCK.search(text):
@@ -43,31 +55,30 @@ def quote(link: str, shown_benchmarks: Sequence[str]) -> str:
     parts = []
     for benchmark in known:
         shown = [label for label in SHOWN if label in methods(benchmark)]
-        seeds = sorted({len(seeds_of(benchmark)[label]) for label in shown})
-        many = (
-            f"{seeds[0]} to {seeds[-1]} seeds"
-            if len(seeds) > 1
-            else f"{seeds[0]} seed{'s' if seeds[0] > 1 else ''}"
-        )
+        many = seeds_text(*(len(seeds_of(benchmark)[label]) for label in shown))
         lines = [[f"`{label}`", *_cells(benchmark, label)] for label in shown]
         title = f"{letter(benchmark)}, {benchmarks()[benchmark]['title']} ({many}): {benchmarks()[benchmark]['regime']}"
         parts += [f"{title}.", "", *table((" ", "NLL, scaled", "ECE %, scaled", "ECE %"), lines)]
     if not known:
-        return f"Nothing has been run yet; [what will be]({link}).\n"
+        return f"Nothing has been run yet; [what will be]({link}/index.md).\n"
     marks = (
         "*Scaled* is after temperature scaling; numbers are means ± standard errors over seeds. A + is better and a − "
         "worse than cross-entropy in the same column, by a paired test that allows for the number of methods. No mark: "
-        f"no significant difference. Marks in parentheses: one seed only. [The evidence]({link}) has all methods."
+        "no significant difference. Marks in parentheses: one seed only. "
+        f"[The evidence]({link}/index.md) has all methods."
     )
     named = "; ".join(
         f"{letter(benchmark)}, {about['title']}"
         for benchmark, about in benchmarks().items()
         if is_run(benchmark)
     )
-    sentences = [*advice(link), f"Benchmarks: {named}."]
-    return "\n".join(
-        [*(line for sentence in sentences for line in (sentence, "")), *second.summary(), *parts, marks, ""]
-    )
+    first = f"First edition, methods at the settings of their papers. Benchmarks: {named}."
+    return "\n".join([*_points(link), "", *summary(), first, "", *parts, marks, ""])
+
+
+def _points(link: str) -> list[str]:
+    *points, links = advice(link)
+    return [*points, "", links]
 
 
 def _cells(benchmark: str, label: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.evaluate import Score, StandardError
 from equipoise.evaluate.differences import difference_test
-from equipoise.evaluate.standard_error import mean_over_seeds, one_run_error
+from equipoise.evaluate.standard_error import mean_over_seeds, one_run_error, seed_error
 from equipoise.experiments.runs.rows import read_rows
 from equipoise.metrics.facts import learn_facts, metric_facts
 
@@ -53,6 +53,14 @@ def split_sizes(benchmark: str) -> list[int]:
     """Give the rows of train, tune, calib and test."""
     machines = json.loads((FOLDER / benchmark / "machines.json").read_text("utf-8"))["machines"]
     return [machines[0]["data"]["rows"][split] for split in ("train", "tune", "calib", "test")]
+
+
+def seeds_text(*counted: int) -> str:
+    """Write how many seeds there are, or the range."""
+    few, many = min(counted), max(counted)
+    if few != many:
+        return f"{few} to {many} seeds"
+    return f"{many} seeds" if many > 1 else "1 seed"
 
 
 def pick(table: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Mapping[str, Any]]:
@@ -128,7 +136,7 @@ def unpaired(
         return None
     seeds = min(map(len, known))
     of_rows = [np.mean([one_run_error(Score(*ends), 0.95) for ends in found]) for found in known]
-    of_seeds = [found[:, 0].std(ddof=1) / np.sqrt(len(found)) if seeds > 1 else 0.0 for found in known]
+    of_seeds = [seed_error(found[:, 0]) if seeds > 1 else 0.0 for found in known]
     error = StandardError(
         float(np.hypot(*of_rows)), np.inf, float(np.hypot(*of_seeds)), seeds - 1 if seeds > 1 else np.inf
     )
@@ -145,7 +153,7 @@ def written(benchmark: str, method: str, calibrator: str, metric: str, split: st
     facts = metric_facts("ece" if metric == "true_error" else metric)
     text = facts.number(float(found.mean()))
     if len(found) > 1:
-        text += f"{SPACE}±{SPACE}{facts.number(float(found.std(ddof=1) / np.sqrt(len(found))))}"
+        text += f"{SPACE}±{SPACE}{facts.number(seed_error(found))}"
     return text
 
 
@@ -181,13 +189,21 @@ def difference(
     return _verdicts(benchmark).get(place)
 
 
+def signed(value: float, digits: int) -> str:
+    """Write a number with its sign."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def with_interval(middle: str, low: str, high: str) -> str:
+    """Write a number with its interval, on one line."""
+    return f"{middle}{SPACE}[{low},{SPACE}{high}]"
+
+
 def effect(row: Mapping[str, Any]) -> str:
     """Write a difference with its interval."""
     facts = metric_facts(row["metric"])
-    signed = [
-        f"{facts.scale * row[key]:+.{2 if facts.percent else 4}f}" for key in ("difference", "low", "high")
-    ]
-    return f"{signed[0]}{SPACE}[{signed[1]},{SPACE}{signed[2]}]".replace("-", "−")
+    digits = 2 if facts.percent else 4
+    return with_interval(*(signed(facts.scale * row[key], digits) for key in ("difference", "low", "high")))
 
 
 def sign(benchmark: str, method: str, metric: str, **where: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from pages import second
 from pages.calibrators import ENSEMBLE, best_after, chosen_words, lower_words
 from pages.results import (
     amount,
@@ -22,10 +21,12 @@ from pages.results import (
     rivals,
     rows,
     seeds_of,
+    seeds_text,
     summed,
     table,
     values,
 )
+from pages.second import quotes as second_quotes
 
 SCALED = {"calibrator": "temperature"}
 #: The loss as its paper sets it that ranks mistakes worst.
@@ -34,11 +35,7 @@ RANKED = "focal"
 
 def seeds_words(benchmark: str) -> str:
     """Write how many seeds the methods of a benchmark have."""
-    counted = [len(seeds_of(benchmark)[label]) for label in entrants(benchmark)]
-    few, many = min(counted), max(counted)
-    if few != many:
-        return f"{few} to {many} seeds"
-    return f"{many} seeds" if many > 1 else "1 seed"
+    return seeds_text(*(len(seeds_of(benchmark)[label]) for label in entrants(benchmark)))
 
 
 def in_short() -> Iterator[str]:
@@ -68,28 +65,20 @@ def in_short() -> Iterator[str]:
 
 
 def advice(link: str) -> Iterator[str]:
-    """Yield what to do, in one sentence per line, with the numbers that support it.
+    """Yield what to do, one numbered point per line, with the numbers that support it.
 
     Args:
         link: The address of the evidence.
     """
     known = list(filter(is_run, benchmarks()))
-    sharp = _summed("nll", known, **SCALED)
-    yield (
-        f"1. **Calibrate whatever you train.** After temperature scaling, {sharp['better']} of {sum(sharp.values())} "
-        f"comparisons over {len(known)} benchmarks show a lower log-loss than cross-entropy, "
-        f"{sharp['worse']} a higher one."
+    calibrator = (
+        f"**Choose the calibrator by log-loss, not by ECE.** {second_quotes.chosen_gains()}Structured matrix scaling "
+        f"has a lower log-loss than temperature scaling in {lower_words(known)} of the first edition. ECE is too noisy "
+        "to rank methods."
     )
-    single, several = (mean("a", label, "temperature", "nll") for label in ("ce", ENSEMBLE))
-    yield (
-        "2. **Average networks if you can afford it.** An ensemble of three lowers the log-loss after temperature "
-        f"scaling from {amount('nll', single)} to {amount('nll', several)} on Fashion-MNIST with few images."
-    )
-    yield (
-        "3. **Choose the calibrator by log-loss, not by ECE.** Structured matrix scaling has a lower log-loss than "
-        f"temperature scaling in {lower_words(known)}; ECE is too noisy to rank methods. [All results]({link})."
-    )
-    yield from (f"4. {sentence}" for sentence in second.advice())
+    for number, point in enumerate([*second_quotes.advice(), calibrator], 1):
+        yield f"{number}. {point}"
+    yield f"[Second edition]({link}/second.md) · [all results]({link}/index.md)"
 
 
 def _least(metric: str, known: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pages import second
 from pages.calibrators import calibrators
 from pages.claims import claim_table
 from pages.defaults import defaults
@@ -35,11 +34,15 @@ from pages.results import (
     rows,
     seeds_of,
     sign,
+    signed,
     split_sizes,
     table,
     values,
     written,
 )
+from pages.second import benchmark as second_benchmark
+from pages.second import leaderboard, overview
+from pages.second.data import done
 from pages.sentences import SCALED, in_short, ranking_pairs, seeds_words, verdicts
 from pages.shift import FAMILIES, is_shifted, shift
 from scipy.stats import studentized_range, t
@@ -74,17 +77,17 @@ def evidence_pages() -> Iterator[tuple[Path, str]]:
         ("defaults.md", defaults()),
         ("outputs.md", outputs()),
         ("language-models.md", language_models()),
-        ("second.md", second.second()),
-        *((f"second-{benchmark}.md", second.second_of(benchmark)) for benchmark in second.done()),
-        ("leaderboard.md", second.leaderboard()),
+        ("second.md", overview.overview()),
+        *((f"second-{benchmark}.md", second_benchmark.page(benchmark)) for benchmark in done()),
+        ("leaderboard.md", leaderboard.page()),
     ):
         yield HOME / name, f"{NOTE}\n{text}"
     for benchmark in benchmarks():
         if is_run(benchmark):
             yield HOME / "figures" / f"{benchmark}-ece.svg", dots(benchmark)
             yield HOME / "figures" / f"{benchmark}-front.svg", front(benchmark)
-    if second.done():
-        yield HOME / "figures" / "leaderboard.svg", second.figure()
+    if done():
+        yield HOME / "figures" / "leaderboard.svg", leaderboard.figure()
     for benchmark in filter(is_shifted, benchmarks()):
         for family in FAMILIES:
             yield HOME / "figures" / f"{benchmark}-{family}.svg", shift_lines(benchmark, family)
@@ -429,10 +432,7 @@ def ranking() -> list[str]:
             benchmark: ranking_pairs(benchmark, label) for benchmark in known if label in entrants(benchmark)
         }
         joined = np.concatenate(list(gaps.values()))
-        cells = [
-            f"{100 * gaps[benchmark].mean():+.2f}".replace("-", "−") if benchmark in gaps else "–"
-            for benchmark in known
-        ]
+        cells = [signed(100 * gaps[benchmark].mean(), 2) if benchmark in gaps else "–" for benchmark in known]
         worse = [sum(int((sign * ranking_pairs(benchmark, label, metric) > 0).sum()) for benchmark in gaps)
                  for metric, sign in (("aurc", 1), ("auroc", -1), ("accuracy", -1))]  # fmt: skip
         lines.append(

@@ -47,27 +47,25 @@ def test_pages_say_what_the_files_say(pages, name):
     assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
 
 
-@pytest.mark.parametrize("name", ["second", "leaderboard"])
-def test_pages_of_the_second_edition_say_what_the_files_say(pages, name):
-    from pages import second
+def test_pages_of_the_second_edition_say_what_the_files_say(pages):
+    from pages.second import benchmark, data, leaderboard, overview
 
-    text = getattr(second, name)()
-    assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
-    for benchmark in second.done():
-        text = second.second_of(benchmark)
-        assert (pages.HOME / f"second-{benchmark}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
+    texts = {"second": overview.overview(), "leaderboard": leaderboard.page()}
+    for name in data.done():
+        texts[f"second-{name}"] = benchmark.page(name)
+    for name, text in texts.items():
+        assert (pages.HOME / f"{name}.md").read_text("utf-8") == f"{pages.NOTE}\n{text}"
 
 
 def test_the_second_edition_may_have_no_files_yet(pages, monkeypatch):
-    from pages import second
+    from pages.second import data, leaderboard, overview
 
-    monkeypatch.setattr(second, "rows", lambda name: [])
-    second.board.cache_clear()
-    assert second.second().count("not yet run") == len(second.titles())
-    assert "- Not yet run." in second.second()
-    assert "Left out until all seeds are there: A2 (not yet run), A′2 (not yet run)" in second.leaderboard()
-    assert "How to submit" in second.leaderboard()
-    second.board.cache_clear()
+    monkeypatch.setattr(data, "rows", lambda name: [])
+    assert overview.overview().count("not yet run") == len(data.titles())
+    assert "No benchmark is complete." in overview.overview()
+    text = leaderboard.page()
+    assert "Left out until all seeds are there: A2 (not yet run), A′2 (not yet run)" in text
+    assert "How to submit" in text
 
 
 def board_row(method, share, **changed):
@@ -89,7 +87,7 @@ def board_row(method, share, **changed):
 
 
 def test_advice_for_a_budget_is_the_best_that_it_allows(pages, monkeypatch):
-    from pages import second
+    from pages.second import data, overview
 
     found = [
         board_row("ce", 0.0, conclusion="baseline"),
@@ -97,14 +95,75 @@ def test_advice_for_a_budget_is_the_best_that_it_allows(pages, monkeypatch):
         board_row("gamma_net", -1.0, test="better", conclusion="better", cost=2.2),
         board_row("ema", -0.1),
     ]
-    monkeypatch.setattr(second, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
-    second.board.cache_clear()
-    assert second.done() == ["e2"]
-    best = [second.best_within(budget)[0]["method"] for budget in second.BUDGETS]
-    assert best == ["ema", "gamma_net", "ensemble"]
-    assert "Cross-entropy; no method within the budget is better" in second._budget(1)
-    assert second.share(found[1]) == pytest.approx(-2.0)
-    second.board.cache_clear()
+    monkeypatch.setattr(data, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
+    assert data.done() == ["e2"]
+    best = [data.best_within(budget, [data.rivals("e2")]) for budget in data.BUDGETS]
+    assert [found[0]["method"] for found in best] == ["ema", "gamma_net", "ensemble"]
+    assert overview._best(best[0]).startswith("cross-entropy: no method is better. Closest: `ema` (E2 −0.1%")
+    assert overview._best(best[1]).startswith("`gamma_net` (E2 −1.0%")
+    worse = board_row("gamma_net", 0.5, benchmark="t1", test="worse")
+    assert overview._best([*best[1], worse]).startswith("`gamma_net`, but it is not better everywhere")
+    assert data.share(found[1]) == pytest.approx(-2.0)
+
+
+def decayed_row(method, share, **changed):
+    return board_row(f"{method}@decay", share, family="decay", n_seeds=10, **changed)
+
+
+def test_pages_warn_where_rivals_have_less_weight_decay(pages, monkeypatch):
+    from pages.second import benchmark, data, quotes, words
+
+    chosen = [{"method": "ce", "chosen": f"recipe.weight_decay={one}"} for one in ("0.002", "0.002", "0.0")]
+    designed = [
+        board_row("ce", 0.0, conclusion="baseline"),
+        board_row("ema", 2.0, test="worse", conclusion="worse"),
+        board_row("ensemble", -0.2, cost=5.0),
+    ]
+    supplement = [decayed_row("ema", -1.5, test="better", conclusion="better")]
+    compared = {"method": [{"title": "ce"}, {"title": "ema@decay"}], "seed": list(range(10))}
+    spec = data.spec
+    monkeypatch.setattr(data, "spec", lambda name: compared if name == "e2-3-decay" else spec(name))
+
+    def files(found):
+        known = {"leaderboard/board.csv": found, "second/e2/runs.csv": chosen}
+        monkeypatch.setattr(data, "rows", lambda name: known.get(name, []))
+        data.board.cache_clear()
+
+    files(designed)
+    [warning, _] = benchmark._warning("e2")
+    assert "Only `ce` and `ensemble` choose a weight decay there" in warning
+    assert "chose 0.002 in 2 of 3 seeds" in warning
+    assert "is not complete yet" in warning
+    assert "It is not complete yet for E2." in words.decay_note()
+    assert data.same_decay("e2") == []
+    assert not any("budget" in point for point in quotes.advice())
+    assert words.methods_table()[0] == "| method | E2, as designed |"
+
+    files([*designed, *({**row, "n_seeds": 3} for row in supplement)])
+    assert data.same_decay("e2") == []
+
+    files([*designed, *supplement])
+    [warning, _] = benchmark._warning("e2")
+    assert "there, 1 of 1 are better" in warning
+    assert "here, 0 of 2 are better, 1 equivalent within 1%, 0 undecided and 1 worse" in warning
+    assert [data.plain_name(row) for row in data.same_decay("e2")] == ["ema", "ensemble"]
+    assert any(
+        "`ema` (averaged weights) has the lowest mean log-loss: −1.5% in E2" in one for one in quotes.advice()
+    )
+    assert words.methods_table()[0] == "| method | E2, as designed | E2, same weight decay |"
+    assert not data.needs_decay("a2")
+
+
+def test_a_shifted_test_set_has_a_table_and_an_answer(pages, monkeypatch):
+    from pages.second import benchmark, data, overview
+
+    monkeypatch.setattr(data, "designed_seeds", lambda name: 2)  # as if this benchmark were complete
+    assert "t2" in data.done()
+    text = benchmark.page("t2")
+    assert "## Under shift" in text
+    assert "Later months:" in text
+    assert "[T2, later months](second-t2.md#under-shift): cross-entropy has an NLL of" in overview.overview()
+    assert "## Under shift" not in benchmark.page("t1")
 
 
 def test_quotes_say_what_the_files_say(pages):
@@ -166,6 +225,38 @@ def check_rows(found, committed):
 def test_no_row_stands_twice(file):
     rows = file.read_text("utf-8").splitlines()
     assert len(set(rows)) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "file", sorted(EVIDENCE.rglob("scores.csv")), ids=lambda file: str(file.parent.relative_to(EVIDENCE))
+)
+def test_intervals_of_scores_hold_the_scores(file):
+    known = [row for row in read_rows(file) if row["low"] is not None]
+    assert known
+    assert all(row["low"] <= row["value"] <= row["high"] for row in known)
+
+
+def test_intervals_on_fresh_rows_hold_the_scores(scripts, monkeypatch):
+    import fresh
+
+    from equipoise.metrics.row_draws import ResamplePlan, RowDraws
+
+    rng = np.random.default_rng(0)
+    values = {"accuracy": 0.7, "nll": 0.6, "brier": 0.4, "ece": 0.05}
+    draws = {metric: rng.normal(0, 0.002, 200) for metric in values}
+
+    class Judge:
+        def draws(self, run, calibrator, split):
+            return RowDraws(values, draws, ResamplePlan(1000, 1000, 200, 0))
+
+        def extras(self, run, calibrator):
+            return {}
+
+    monkeypatch.setattr(fresh, "members", lambda group, tried: [("ce", 0, None)])
+    found = list(fresh.score_rows("e", None, Judge()))
+    assert {row["metric"] for row in found} == set(values)
+    for row in found:
+        assert row["value"] - 0.01 < row["low"] < row["value"] < row["high"] < row["value"] + 0.01
 
 
 @pytest.mark.parametrize("folder", PAIRED)
@@ -343,6 +434,19 @@ def test_rows_of_other_seeds_stay_to_the_letter(scripts, tmp_path, monkeypatch):
     assert lines[1:] == ["focal,0,cd,", "ce,0,0012,0.2", "ce,1,ab,0.333333", "new,0,ef,2.0"]
 
 
+def test_a_run_that_is_repeated_keeps_its_first_times(scripts, tmp_path, monkeypatch):
+    import tidy
+
+    monkeypatch.setattr(tidy, "HERE", tmp_path)
+    (tmp_path / "runs.csv").write_text("method,seed,run,seconds\nce,0,0012,2.5\nce,1,0034,2.5\n")
+    again = [
+        {"method": "ce", "seed": seed, "run": run, "seconds": 9.0} for seed, run in enumerate(("0012", "56"))
+    ]
+    tidy.add("runs.csv", again, by=("method", "seed"), repeated=("run",))
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert lines[1:] == ["ce,0,0012,2.5", "ce,1,56,9.0"]
+
+
 @pytest.mark.parametrize("file", sorted((EVIDENCE / "specs").glob("*.toml")), ids=lambda file: file.stem)
 def test_specs_can_be_read(file):
     comparison = read_comparison(file)
@@ -366,7 +470,7 @@ def test_methods_of_the_second_edition_have_the_same_budget_everywhere(file):
 
 
 def test_the_seeds_are_those_of_the_design():
-    text = (EVIDENCE / "README.md").read_text("utf-8")
+    text = (EVIDENCE / "README.md").read_text("utf-8").partition("## State")[0]
     for file in TUNED:
         name = file.stem.partition("-")[0]
         seeds = {spec.seed for spec in read_comparison(file).specs}
@@ -567,21 +671,20 @@ def test_no_loss_seen_is_not_yet_no_loss(told, monkeypatch):
 
 
 def test_a_benchmark_without_all_seeds_is_left_out(pages, monkeypatch):
-    from pages import second
+    from pages.second import data, leaderboard, overview
 
     found = [board_row("ce", 0.0, conclusion="baseline", n_seeds=29), board_row("ema", -0.1, n_seeds=29)]
-    monkeypatch.setattr(second, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
-    second.board.cache_clear()
-    assert second.done() == []
-    assert "E2 (29 of 30 seeds were run)" in second.leaderboard()
-    assert "29 of 30 seeds were run" in second.second()
-    second.board.cache_clear()
+    monkeypatch.setattr(data, "rows", lambda name: found if name == "leaderboard/board.csv" else [])
+    assert data.done() == []
+    assert "E2 (29 of 30 seeds were run)" in leaderboard.page()
+    assert "29 of 30 seeds were run" in overview.overview()
 
 
 def test_claims_are_asked_where_the_second_edition_has_their_methods(pages):
-    from pages import claims, second
+    from pages import claims
+    from pages.second import data
 
-    found = claims.second_claims(second.done())
+    found = claims.second_claims(data.done())
     about = {(one.says, one.benchmark) for one in found}
     assert ("Diff-DML is more accurate than cross-entropy", "e2") in about
     assert ("Diff-DML has a lower ECE than mutual learning", "t1") not in about  # no mutual learning there

@@ -75,7 +75,10 @@ def board(scripts, tmp_path, monkeypatch):
     file.write_text(json.dumps(reference))
     write_rows(tmp_path / "second" / "e2" / "scores.csv", rows)
     about = {"benchmark": "e2", "method": "ce"}
-    runs = [{**about, "seed": seed, "run": f"r{seed}", "seconds": 2.0} for seed in range(N_SEEDS)]
+    runs = [
+        {**about, "seed": seed, "run": f"r{seed}", "epochs": 4, "epoch_cpu_seconds": 0.5}
+        for seed in range(N_SEEDS)
+    ]
     write_rows(tmp_path / "second" / "e2" / "runs.csv", runs)
 
     def add(folder, method="mine", link="https://example.org/mine"):
