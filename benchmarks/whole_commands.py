@@ -8,7 +8,8 @@ error of 15 bins; `audit` reports about twenty, with intervals, a test and slice
 intervals. `--scale 0.1` uses a tenth of the rows.
 
 `score` is also measured with as many threads as torch uses by default. CPU time then includes threads that wait for
-others, which takes torch several times as long where an operation is short.
+others, which takes torch several times as long where an operation is short. *In a loop* is the time of the numbers
+alone once a process has worked on 100 million numbers, as a training loop has: small inputs then have compiled sums.
 
 The peers, pandas, DuckDB and torchmetrics, are installed with `pip install 'equipoise[bench]'`.
 """
@@ -54,29 +55,37 @@ print(duckdb.sql(f'''
 ''').fetchall())
 """
 
-#: In one process, after a first call: CPU seconds of `score`, with intervals and without, and of a peer's ECE.
+#: In one process, after a first call: CPU seconds of `score`, of its numbers alone, and of a peer's ECE.
 SCORE = """
 import sys, time
 import numpy as np, torch
 from torchmetrics.functional.classification import multiclass_calibration_error
 from equipoise import Predictions, score
+from equipoise.evaluate import score_values
 n, k, repeats, threads = map(int, sys.argv[1:])
 torch.set_num_threads(threads or torch.get_num_threads())
 generator = np.random.default_rng(0)
 logits = 2 * generator.normal(size=(n, k)).astype(np.float32)
 labels = (logits / 1.5 + generator.gumbel(size=logits.shape)).argmax(1)
 probs, truth = torch.softmax(torch.from_numpy(logits), 1), torch.from_numpy(labels)
-def ours(n_resamples):
-    score(Predictions(logits=logits, labels=labels), n_resamples=n_resamples)
+def ours(function):
+    function(Predictions(logits=logits, labels=labels))
 def peer():
     multiclass_calibration_error(torch.from_numpy(logits).softmax(1), truth, num_classes=k, n_bins=15)
-jobs = {"intervals": lambda: ours(1000), "plain": lambda: ours(1), "torchmetrics": peer}
+jobs = {"intervals": lambda: ours(score), "plain": lambda: ours(score_values), "torchmetrics": peer}
 best = dict.fromkeys(jobs, float("inf"))
 for number in range(repeats + 1):
     for name, job in jobs.items():
         start = time.process_time()
         job()
         best[name] = min(best[name], time.process_time() - start) if number else best[name]
+for _ in range(100_000_000 // (n * k)):
+    jobs["plain"]()
+best["loop"] = float("inf")
+for _ in range(10 * repeats):
+    start = time.process_time()
+    jobs["plain"]()
+    best["loop"] = min(best["loop"], time.process_time() - start)
 print(torch.get_num_threads(), *best.values())
 """
 
@@ -120,25 +129,34 @@ def run_audits(repeats: int, scale: float) -> None:
 
 
 def run_scores(repeats: int) -> None:
-    columns = ("threads", "1,000 resamples", "one", "torchmetrics", "ratios", "bars")
-    print(f"\n{'score, CPU ms':20}" + "".join(f"{column:>17}" for column in columns))
+    columns = (
+        "threads",
+        "1,000 resamples",
+        "numbers alone",
+        "in a loop",
+        "torchmetrics",
+        "ratios",
+        "bars",
+    )
+    print(f"\n{'score, CPU ms':16}" + "".join(f"{column:>21}" for column in columns))
     for n, k, bars in ((10_000, 10, (6.0, 1.5)), (100_000, 100, (1.5, 0.6)), (50_000, 1000, (1.5, 0.8))):
         for threads in (1, 0):
             words = [sys.executable, "-c", SCORE, *map(str, (n, k, repeats, threads))]
             environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
             done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=environment)
             used, *times = done.stdout.split()
-            intervals, plain, peer = (1000 * float(value) for value in times)
-            ratios = f"{intervals / peer:.2f} / {plain / peer:.2f}"
+            intervals, plain, peer, loop = (1000 * float(value) for value in times)
+            ratios = f"{intervals / peer:.2f} / {plain / peer:.2f} / {loop / peer:.2f}"
             found = (
                 used,
                 f"{intervals:.1f}",
                 f"{plain:.1f}",
+                f"{loop:.1f}",
                 f"{peer:.1f}",
                 ratios,
                 f"{bars[0]} / {bars[1]}",
             )
-            print(f"{f'{n:,} x {k}':20}" + "".join(f"{value:>17}" for value in found), flush=True)
+            print(f"{f'{n:,} x {k}':16}" + "".join(f"{value:>21}" for value in found), flush=True)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import pytest
 import equipoise
 from equipoise import Predictions, metrics, score
 from equipoise.core.errors import DataError, SpecError, SplitError
-from equipoise.evaluate import Scorecard
+from equipoise.evaluate import Scorecard, score_values
 from equipoise.metrics import CalibrationState
 from equipoise.metrics.facts import FACTS, metrics_where
 from equipoise.metrics.influence import CORP_KEYS
@@ -62,6 +62,34 @@ def test_every_number_is_that_of_its_function():
     for key, value in want.items():
         assert card[key].value == pytest.approx(value, abs=1e-9), key
     assert card["ece_over"].value + card["ece_under"].value == pytest.approx(card["ece"].value)
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits", "weighted", "confidence", "state", "one row"])
+def test_numbers_alone_are_those_of_the_scorecard(kind):
+    rows = predictions(n=1 if kind == "one row" else 600)
+    if kind == "logits":
+        rows = Predictions(logits=np.log(rows.probs), labels=rows.labels)
+    elif kind == "weighted":
+        weights = np.random.default_rng(0).gamma(1.0, size=len(rows))
+        rows = Predictions(probs=rows.probs, labels=rows.labels, weights=weights)
+    elif kind == "confidence":
+        rows = Predictions(confidence=rows.confidence, correct=rows.correct)
+    judged = CalibrationState.of(rows) if kind == "state" else rows
+    card, values = score(judged, n_resamples=2), score_values(judged)
+    assert list(values) == list(card)
+    assert values == {key: found.value for key, found in card.scores.items()}
+    assert all(type(value) is float for value in values.values())
+
+
+def test_numbers_alone_have_the_bins_that_were_asked_for():
+    rows = predictions()
+    wide, narrow = (score_values(rows, n_bins=n, closed="left") for n in (5, 50))
+    assert wide["ece"] == pytest.approx(
+        metrics.expected_calibration_error(rows, n_bins=5, closed="left"), abs=1e-12
+    )
+    assert wide["ece"] != narrow["ece"]
+    with pytest.raises(ValueError, match="score_values: `n_bins` must be"):
+        score_values(rows, n_bins=0)
 
 
 @pytest.mark.parametrize("sample", [draw(1, 3), draw(5, 2), draw(300, 8), draw(300, 3, sharpness=1.0)])
@@ -186,6 +214,8 @@ def test_rows_that_fitted_a_calibrator_cannot_judge_it():
     rows = predictions()
     with pytest.raises(SplitError, match="score on 'test'"):
         score(rows.with_scores(probs=rows.probs, fitted_on=rows.rows))
+    with pytest.raises(SplitError, match="score on 'test'"):
+        score_values(rows.with_scores(probs=rows.probs, fitted_on=rows.rows))
 
 
 def test_refusals():

@@ -8,7 +8,7 @@ from equipoise.evaluate.comparison import PairedDifferences, UnpairedDifferences
 from equipoise.evaluate.differences import Difference
 from equipoise.evaluate.gates import Gate, Limit, check_groups, check_limits, check_not_worse
 from equipoise.evaluate.scorecard import Score, Scorecard
-from equipoise.evaluate.scoring import score
+from equipoise.evaluate.scoring import score, score_values
 from equipoise.evaluate.shift import DETECTION, ShiftScores, score_detection
 from equipoise.evaluate.slices import Slice, SliceSums, score_by_class, score_by_group
 from equipoise.evaluate.slow_metrics import EXTRA, score_extra
@@ -50,5 +50,6 @@ __all__ = [
     "score_by_group",
     "score_detection",
     "score_extra",
+    "score_values",
     "write_audit_state",
 ]

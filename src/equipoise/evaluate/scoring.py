@@ -18,7 +18,7 @@ from equipoise.metrics.clusters import ClusterDraws, ClusterSums, sum_clusters
 from equipoise.metrics.consistency import ConsistencyTest
 from equipoise.metrics.curve import ReliabilityCurve
 from equipoise.metrics.facts import FACTS
-from equipoise.metrics.influence import CORP_KEYS, SELECTIVE_KEYS, influence_table
+from equipoise.metrics.influence import CORP_KEYS, SELECTIVE_KEYS, InfluenceTable, influence_table
 from equipoise.metrics.inputs import TopLabel, as_predictions, sorted_top_label
 from equipoise.metrics.intervals import (
     Interval,
@@ -32,7 +32,7 @@ from equipoise.metrics.state import CalibrationState
 from equipoise.metrics.target import POSITIVE_KEYS, Target, event_view, find_target
 from equipoise.metrics.values import row_metrics, sketch_cells, sketch_metrics, state_metrics
 
-__all__ = ["are_unequal", "card_of_target", "event_card", "score", "score_state"]
+__all__ = ["are_unequal", "card_of_target", "event_card", "score", "score_state", "score_values"]
 
 #: A class is clearly rarer than the other if its share is shown to be below this.
 _RARE = 1 / 3
@@ -141,6 +141,52 @@ def _score_sums(
     return card_of_target(plain, state, chosen, None, None)
 
 
+def score_values(
+    predictions: Predictions | CalibrationState, *, n_bins: int = 15, closed: str = "right"
+) -> dict[str, float]:
+    """Return the numbers of :func:`score` alone, without intervals, tests and checks of the input.
+
+    For loops and dashboards: it takes a small part of the time. One number says little about how well it is known, so
+    what is reported comes from :func:`score`.
+
+    Args:
+        predictions: Predictions; or the state of a stream.
+        n_bins: Bins of equal width. A state brings its own.
+        closed: Which side of a bin belongs to it. A state brings its own.
+
+    Returns:
+        The metrics of the predicted class, by key.
+
+    Raises:
+        SplitError: If the rows were used to fit the calibrator that made these predictions.
+
+    Example:
+        >>> values = score_values(Predictions(probs=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], labels=[0, 1, 1]))
+        >>> round(values["ece"], 3), round(values["auroc"], 3)
+        (0.4, 0.5)
+    """
+    settings = ScoreSettings(n_bins, closed)
+    check_settings(settings, where="score_values")
+    if isinstance(predictions, CalibrationState):
+        values, _ = _values(predictions, None)
+    else:
+        rows = as_predictions(predictions, None, where="score_values")
+        state = CalibrationState.of_checked(rows, settings)
+        values, _ = _values(state, sorted_top_label(rows, where="score_values"))
+    return {key: values[key] for key in FACTS if key in values}
+
+
+def _values(state: CalibrationState, top: TopLabel | None) -> tuple[dict[str, float], InfluenceTable]:
+    """Return every metric by key, and the table that intervals of the scores of acting come from."""
+    if top is None:
+        values, acting = {**state_metrics(state), **sketch_metrics(state)}, influence_table(sketch_cells(state))
+        left_out = _LOG_PARTS
+    else:
+        values = {**state_metrics(state), **row_metrics(top, state)}
+        acting, left_out = influence_table(top.cells, area=values["aurc"]), ()
+    return values | {key: value for key, value in acting.values.items() if key not in left_out}, acting
+
+
 def score_state(
     state: CalibrationState,
     rows: Predictions | None,
@@ -171,13 +217,7 @@ def score_state(
     level = settings.level
     if rows is not None:
         top = top or sorted_top_label(rows, where="score")
-    values = {**state_metrics(state), **(sketch_metrics(state) if top is None else row_metrics(top, state))}
-    acting = (
-        influence_table(sketch_cells(state))
-        if top is None
-        else influence_table(top.cells, area=values["aurc"])
-    )
-    values |= {key: value for key, value in acting.values.items() if top is not None or "log" not in key}
+    values, acting = _values(state, top)
     resampler = Resampler(state, settings)
     draws, calibrated = resampler.bootstrap(), resampler.calibrated()
     clustered = None
