@@ -128,3 +128,43 @@ def test_one_small_p_value_among_many_groups_is_no_broken_promise():
     tests |= {"0": replace(one, p_value=0.004), "1": replace(one, p_value=0.0054)}
     broken = [name for name, found in _correct_for_groups(tests, 0.05).items() if not found.kept]
     assert broken == ["0", "1"]
+
+
+def test_whole_weights_of_judged_rows_count_rows(rule):
+    rows = draw(900, 6, 3.0)
+    weights = np.random.default_rng(6).integers(0, 4, 900)
+    repeated = rows.take(np.repeat(np.arange(900), weights))
+    assert rule.check(rows.with_weights(weights)) == rule.check(repeated)
+    assert rule.check(rows.with_weights(np.full(900, 0.3))) == rule.check(rows)
+
+
+def test_other_weights_are_tested_by_betting(rule):
+    rng = np.random.default_rng(7)
+    weights = rng.uniform(0.5, 1.5, 4000)
+    rows = draw(4000, 7, 3.0).with_weights(weights)
+    good = rule.check(rows)
+    accepted = rule(rows)
+    calibrated = rule.calibrator(rows)
+    error = np.average(~calibrated.correct[accepted], weights=weights[accepted])
+    assert good.kept
+    assert good.observed_error == pytest.approx(error)
+    assert good.coverage == pytest.approx(weights[accepted].sum() / weights.sum())
+    assert good.error_low < error < good.error_high
+    assert good.error_high - good.error_low < 0.1
+    assert "betting test" in good.describe()
+    shifted = Predictions(logits=rows.logits, labels=(rows.labels + 1) % 3, weights=weights)
+    assert not rule.check(shifted).kept
+    # The unit of weights means nothing.
+    assert rule.check(rows.with_weights(1000.5 * weights)).p_value == pytest.approx(good.p_value)
+
+
+def test_groups_of_weighted_rows_are_tested_by_themselves(tmp_path):
+    rng = np.random.default_rng(8)
+    site = {"site": rng.choice(["north", "south"], 6000)}
+    certified = certify_threshold(draw(6000, 8, groups=site), max_error=0.2, by="site")
+    rows = draw(6000, 9, groups=site).with_weights(
+        np.where(site["site"] == "south", 0.0, rng.uniform(0.5, 1, 6000))
+    )
+    checked = certified.check(rows)
+    assert list(checked.groups) == ["north"]  # the other one has no weight
+    assert checked.kept

@@ -3,12 +3,20 @@
 Scores are uniform. The confidence of a row is its score, and its error rate is a known function of the score.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from equipoise.core import Predictions
-from equipoise.decisions import PredictionSets, certify_threshold, check_decision, least_cost_actions
+from equipoise.decisions import (
+    AcceptRule,
+    PredictionSets,
+    certify_threshold,
+    check_decision,
+    least_cost_actions,
+)
 from equipoise.decisions import certify as certify_module
 from equipoise.decisions.threshold_tests import choose_ranks, last_certified, plan_tests
 
@@ -166,6 +174,51 @@ def test_weighted_error_by_betting(coverage, repeats, record_property):
     record_property("broken", float(broken / repeats))
     assert broken <= most(repeats, risk)
     assert certified > (0 if coverage is None else 0.9 * repeats)
+
+
+def sorted_by_class(rng, n):
+    """Return weighted rows of a file that is sorted by class, whose weighted error is 10% at every threshold."""
+    label = np.sort(rng.integers(0, 2, n))
+    wrong = rng.random(n) < np.where(label == 0, 0.02, 0.18)
+    return Predictions(
+        predicted=np.where(wrong, 1 - label, label),
+        confidence=rng.uniform(0.6, 0.99, n),
+        labels=label,
+        weights=rng.uniform(0.5, 1.5, n),
+    )
+
+
+@repeats_daily_and_long
+@pytest.mark.parametrize("coverage", [None, 0.5])
+def test_weighted_promise_of_a_file_that_is_sorted_by_class(coverage, repeats, record_property):
+    rng, risk, n = np.random.default_rng(14), 0.1, 400
+    asked = {"max_error": 0.0999} if coverage is None else {"min_coverage": coverage}
+    broken = 0
+    for _ in range(repeats):
+        one = certify_threshold(sorted_by_class(rng, n), confidence=1 - risk, **asked).certificate
+        broken += one.certified and one.error_bound < 0.1
+    record_property("broken", float(broken / repeats))
+    assert broken <= most(repeats, risk)
+
+
+@repeats_daily_and_long
+def test_a_weighted_check_has_its_level_and_sees_a_broken_promise(repeats, record_property):
+    rng, level = np.random.default_rng(15), 0.1
+    free = np.random.default_rng(0)
+    certified = certify_threshold(
+        Predictions(confidence=free.uniform(0.6, 0.99, 4000), correct=free.random(4000) > 0.05), max_error=0.1
+    )
+    assert certified.certificate.coverage > 0.99
+    false, found = 0, 0
+    for _ in range(repeats):
+        rows = sorted_by_class(rng, 400)
+        strict = AcceptRule(certificate=replace(certified.certificate, max_error=0.05), score="confidence")
+        false += not certified.check(rows, level=level).kept
+        found += not strict.check(rows, level=level).kept
+    record_property("false", float(false / repeats))
+    record_property("found", float(found / repeats))
+    assert false <= most(repeats, level)
+    assert found > 0.5 * repeats
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.special import bdtrc
@@ -16,7 +16,8 @@ from equipoise.core.escaping import shown_name
 from equipoise.core.predictions import Predictions
 from equipoise.core.records import Record, read_record, write_record
 from equipoise.core.rows import Rows, check_disjoint
-from equipoise.decisions.certificate import Certificate
+from equipoise.decisions.betting import betting_bound, betting_p_value, mixed_order
+from equipoise.decisions.certificate import Certificate, count_text
 from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_json_name, read_calibrator
 from equipoise.decisions.scores import score_rows
@@ -35,22 +36,24 @@ class PromiseCheck:
     """Whether the promise of a rule was kept on new labelled rows.
 
     Attributes:
-        kept: False if the exact test shows that the error exceeds the limit.
-        n: Number of rows.
-        n_accepted: Number of accepted rows.
+        kept: False if the test shows that the error exceeds the limit.
+        n: Number of rows; with weights that are no whole numbers, their sum.
+        n_accepted: Number of accepted rows, or the sum of their weights.
         coverage: Share of accepted rows.
         observed_error: Error rate among accepted rows; None without any.
-        error_low: Lower end of its exact interval.
+        error_low: Lower end of its 95% interval.
         error_high: Upper end.
         p_value: Probability of so many mistakes if the error is at the limit.
         max_error: The limit that was promised.
         groups: The same by group, if the promise holds in every group. ``kept`` is then that of all groups, each tested
             after correction for their number (Holm).
+        is_exact: Whether test and interval are the exact binomial ones; for weights that are no whole numbers, they are
+            those of betting.
     """
 
     kept: bool
-    n: int
-    n_accepted: int
+    n: float
+    n_accepted: float
     coverage: float
     observed_error: float | None
     error_low: float
@@ -58,19 +61,21 @@ class PromiseCheck:
     p_value: float
     max_error: float
     groups: Mapping[str, PromiseCheck] = field(default_factory=dict)
+    is_exact: bool = True
 
     def describe(self) -> str:
         """Return the result in one or two sentences, and a line per group."""
         if self.n_accepted == 0:
-            return f"None of the {self.n:,} rows is accepted, so nothing can be tested."
+            return f"None of the {count_text(self.n)} rows is accepted, so nothing can be tested."
         verdict = f"The promise is {'kept' if self.kept else 'broken'}"
-        test = f"exact test, p = {self.p_value:.2g}"
+        kind = "exact" if self.is_exact else "betting"
+        test = f"{kind} test, p = {self.p_value:.2g}"
         if self.groups:
             broken = sum(not one.kept for one in self.groups.values())
             verdict += f" in {broken:,} of {len(self.groups):,} groups" if broken else " in every group"
             least = min(1.0, len(self.groups) * min(one.p_value for one in self.groups.values()))
-            test = f"exact tests, least p = {least:.2g} after correction for {len(self.groups):,} tests"
-        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {self.n_accepted:,}"
+            test = f"{kind} tests, least p = {least:.2g} after correction for {len(self.groups):,} tests"
+        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {count_text(self.n_accepted)}"
         text = (
             f"{verdict}: {observed} accepted predictions are wrong "
             f"[{100 * self.error_low:.3g}, {100 * self.error_high:.3g}], promised at most {100 * self.max_error:.3g}% "
@@ -177,7 +182,10 @@ class AcceptRule:
     def check(
         self, predictions: Any, labels: Any = None, *, score: Any = None, level: float = 0.05
     ) -> PromiseCheck:
-        """Test on new labelled rows whether the promised limit is exceeded (exact binomial test).
+        """Test on new labelled rows whether the promised limit is exceeded.
+
+        The test is the exact binomial one. Weights that are whole numbers count rows; for other weights, the weighted
+        error is tested by betting, and the largest weight is taken for the largest possible one.
 
         Args:
             predictions: Labelled predictions of other rows than those of the certification; or probabilities with
@@ -190,31 +198,27 @@ class AcceptRule:
         """
         where = "AcceptRule.check"
         predictions = as_predictions(predictions, labels, where=where)
-        if predictions.weights is not None:
-            raise DataError(
-                f"{where}: rows with weights cannot be tested exactly. Pass rows without weights."
-            )
         self.check_disjoint(predictions, where=where)
         accepted = self(predictions, score=score)
         # The calibrator may change the predicted class.
         judged = apply_calibrator(self.calibrator, predictions, where=where)
         if judged.fitted_on is not None:
             check_disjoint(judged.rows, judged.fitted_on, where=where)
-        wrong = ~judged.correct
+        rows = _JudgedRows.of(accepted, ~judged.correct, predictions.weights)
         limit = self.certificate.promised_error
         if limit is None:
             raise DataError(
                 f"{where}: the rule promises nothing, since no threshold was certified. Certify one on more rows."
             )
-        whole = _promise_check(accepted, wrong, limit, level)
+        whole = _promise_check(rows, limit, level)
         if self.by is None or self.by not in predictions.groups:
             return whole
         column = predictions.groups[self.by].astype(np.str_)
         limits = {name: one.promised_error for name, one in self.certificate.groups.items() if one.certified}
         found = {
-            name: _promise_check(accepted[column == name], wrong[column == name], bound, level)
+            name: _promise_check(rows.take(column == name), bound, level)
             for name, bound in limits.items()
-            if bound is not None and (column == name).any()
+            if bound is not None and rows.weight[column == name].any()
         }
         found = _correct_for_groups(found, level)
         return replace(whole, kept=all(one.kept for one in found.values()), groups=found)
@@ -296,21 +300,66 @@ def replace_calibrator(rule: AcceptRule, calibrator: Any) -> AcceptRule:
     )
 
 
-def _promise_check(accepted: Array, wrong: Array, limit: float, level: float) -> PromiseCheck:
-    n_accepted, n_wrong = int(accepted.sum()), int(wrong[accepted].sum())
-    p_value = 1.0 if n_wrong == 0 else float(bdtrc(n_wrong - 1, n_accepted, limit))
-    low, high = exact_interval(n_wrong, n_accepted, 0.95) if n_accepted else (0.0, 1.0)
+class _JudgedRows(NamedTuple):
+    """What a rule did with labelled rows.
+
+    Attributes:
+        accepted: Whether each row is accepted ``(n,)``.
+        wrong: Whether its prediction is wrong.
+        weight: Its weight.
+    """
+
+    accepted: Array
+    wrong: Array
+    weight: Array
+
+    @classmethod
+    def of(cls, accepted: Array, wrong: Array, weights: Array | None) -> _JudgedRows:
+        """Return rows whose weights count rows, or sum to the number of rows if they are no whole numbers."""
+        if weights is None:
+            return cls(accepted, wrong, np.ones(len(accepted)))
+        if (weights != np.floor(weights)).any():
+            used = weights > 0
+            is_constant = weights[used].max() == weights[used].min()
+            weights = used if is_constant else weights * (np.count_nonzero(used) / weights.sum())
+        return cls(accepted, wrong, weights.astype(np.float64))
+
+    def take(self, kept: Array) -> _JudgedRows:
+        return _JudgedRows(*(column[kept] for column in self))
+
+
+def _promise_check(rows: _JudgedRows, limit: float, level: float) -> PromiseCheck:
+    weight, wrong = rows.weight[rows.accepted], rows.wrong[rows.accepted]
+    n, n_accepted, n_wrong = (float(one.sum()) for one in (rows.weight, weight, weight * wrong))
+    counts = bool((rows.weight == np.floor(rows.weight)).all())
+    if counts:
+        p_value = 1.0 if n_wrong == 0 else float(bdtrc(int(n_wrong) - 1, int(n_accepted), limit))
+        low, high = exact_interval(n_wrong, n_accepted, 0.95) if n_accepted else (0.0, 1.0)
+    else:
+        p_value, low, high = _betting_check(rows, limit, level)
     return PromiseCheck(
         kept=p_value > level,
-        n=len(accepted),
-        n_accepted=n_accepted,
-        coverage=n_accepted / len(accepted),
+        n=int(n) if counts else n,
+        n_accepted=int(n_accepted) if counts else n_accepted,
+        coverage=n_accepted / n,
         observed_error=n_wrong / n_accepted if n_accepted else None,
         error_low=low,
         error_high=high,
         p_value=p_value,
         max_error=limit,
+        is_exact=counts,
     )
+
+
+def _betting_check(rows: _JudgedRows, limit: float, level: float) -> tuple[float, float, float]:
+    """Return a p-value of "the weighted error is at most the limit", and a 95% interval of the error."""
+    mixed = rows.take(mixed_order(len(rows.weight)))
+    weight, wrong = mixed.weight[mixed.accepted], mixed.wrong[mixed.accepted]
+    heaviest = float(rows.weight.max())
+    # Errors are too frequent if rows without one are too rare.
+    p_value = betting_p_value(weight, ~wrong, 1 - limit, heaviest, risk=level)
+    low = 1 - betting_bound(weight, ~wrong, heaviest, risk=0.025)
+    return p_value, low, betting_bound(weight, wrong, heaviest, risk=0.025)
 
 
 def _correct_for_groups(found: Mapping[str, PromiseCheck], level: float) -> dict[str, PromiseCheck]:

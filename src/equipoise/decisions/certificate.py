@@ -8,7 +8,7 @@ from typing import Any, final
 
 from equipoise.core.escaping import shown_name, visible
 
-__all__ = ["Certificate", "Shortfall", "threshold_text"]
+__all__ = ["Certificate", "Shortfall", "count_text", "threshold_text"]
 
 #: Groups that are described one by one, certified ones first.
 _SHOWN = 20
@@ -123,7 +123,7 @@ class Certificate:
         if not self.certified:
             return self._refusal(percent)
         bound = f"{100 * (self.error_bound or 0.0):.3g}%"
-        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {_count(self.n_accepted)}"
+        observed = f"{100 * (self.observed_error or 0.0):.3g}% of {count_text(self.n_accepted)}"
         which = (
             "every prediction"
             if self.threshold == 0
@@ -137,7 +137,7 @@ class Certificate:
 
     def _refusal(self, percent: str) -> str:
         where = " in every group" if self.groups else ""
-        rows = "this row" if self.n == 1 else f"these {_count(self.n)} rows"
+        rows = "this row" if self.n == 1 else f"these {count_text(self.n)} rows"
         if self.max_error is None:
             return f"No error limit below 100% can be promised at this coverage with {percent} confidence on {rows}."
         limit = f"{100 * self.max_error:.3g}%"
@@ -163,7 +163,7 @@ class Certificate:
         return f"{text}. {needed}"
 
 
-def _count(value: float) -> str:
+def count_text(value: float) -> str:
     """Return a number of rows, or a sum of weights with one decimal."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
 

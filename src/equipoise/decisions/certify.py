@@ -13,7 +13,7 @@ from equipoise.core.errors import DataError, SplitError
 from equipoise.core.predictions import Predictions
 from equipoise.core.rows import check_disjoint
 from equipoise.decisions.accept_rule import AcceptRule
-from equipoise.decisions.betting import betting_p_value
+from equipoise.decisions.betting import betting_bound, betting_p_value, mixed_order
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.fallback import RankShares, last_by_fallback, start_ranks
@@ -122,8 +122,8 @@ class _Rows(NamedTuple):
     wrong: Array
     weight: Array | None
 
-    def take(self, mask: Array) -> _Rows:
-        return _Rows(*(None if column is None else column[mask] for column in self))  # type: ignore[arg-type]
+    def take(self, kept: Array) -> _Rows:
+        return _Rows(*(None if column is None else column[kept] for column in self))  # type: ignore[arg-type]
 
     @property
     def counts(self) -> bool:
@@ -209,6 +209,7 @@ def _most_lenient(rows: _Rows, max_error: float, risk: float) -> int | None:
 
 
 def _most_lenient_weighted(rows: _Rows, levels: _Levels, max_error: float, risk: float) -> int | None:
+    rows = rows.take(mixed_order(len(rows.score)))
     tested, shares = _placed(
         start_ranks(len(rows.score), max_error, risk), _levels(rows._replace(weight=None)).rows
     )
@@ -247,8 +248,10 @@ def _certify_coverage(rows: _Rows, min_coverage: float, risk: float) -> Certific
     levels = _levels(rows)
     level = int(np.argmax(levels.rows >= min_coverage * rows.total * (1 - 1e-12)))
     if not rows.counts:
-        kept = rows.score >= levels.threshold[level]
-        bound = _betting_bound(rows.take(kept), float(np.asarray(rows.weight).max()), risk)
+        mixed = rows.take(mixed_order(len(rows.score)))
+        kept = mixed.take(mixed.score >= levels.threshold[level])
+        weight = np.asarray(kept.weight)
+        bound = betting_bound(weight, kept.wrong, float(np.asarray(rows.weight).max()), risk=risk)
     else:
         # Given the lowest accepted score, the other accepted rows are independent: one row is left out.
         count = max(int(levels.rows[level]) - 1, 1)
@@ -256,16 +259,6 @@ def _certify_coverage(rows: _Rows, min_coverage: float, risk: float) -> Certific
     if bound >= 1:
         return _nothing(rows, None, risk, None, None)
     return _certificate(rows, levels, level, risk, None, error_bound=bound)
-
-
-def _betting_bound(rows: _Rows, heaviest: float, risk: float) -> float:
-    """Return the least error limit that the betting test certifies for rows that were chosen beforehand."""
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        passed = betting_p_value(np.asarray(rows.weight), rows.wrong, middle, heaviest, risk=risk) <= risk
-        low, high = (low, middle) if passed else (middle, high)
-    return high
 
 
 def _certify_groups(
