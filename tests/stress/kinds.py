@@ -31,6 +31,7 @@ KINDS: dict[str, Kind] = {
     "states": Kind(states.prepare_states, states.try_forged_state),
     "merges": Kind(states.prepare_states, states.try_merge),
     "monitors": Kind(stored.prepare_monitors, stored.try_monitor),
+    "decisions": Kind(stored.prepare_decisions, stored.try_decision, plain=True),
     "runs": Kind(stored.prepare_runs, stored.try_run_folder, seconds=30),
     "cleaning": Kind(cleaning.prepare_cleaning, cleaning.try_cleaning),
     "specs": Kind(stored.prepare_specs, stored.try_spec),

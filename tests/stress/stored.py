@@ -8,12 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.calibrators import artifact, from_artifact, load
+from equipoise.calibrators import TemperatureScaling, artifact, from_artifact, load
 from equipoise.catalogue import CATALOGUE
 from equipoise.core import Predictions
 from equipoise.core.errors import EquipoiseError
 from equipoise.core.records import Record, read_record, write_record
-from equipoise.decisions import DailyMonitor
+from equipoise.decisions import (
+    AcceptRule,
+    CostRule,
+    DailyMonitor,
+    PredictionSets,
+    certify_threshold,
+    check_decision,
+    load_decision,
+)
 from equipoise.experiments import RunFolder, Spec, read_comparison, read_spec, run
 from equipoise.training import fit
 from helpers import toys
@@ -99,6 +107,51 @@ def try_monitor(prepared: Record, chance: np.random.Generator, folder: Path) -> 
     monitor.save(path)
     if not np.isfinite([found.mean_evidence, *found.evidence.values()]).all() or not found.describe():
         raise Wrong("a forged monitor was read, and gives evidence that is not finite")
+
+
+def _judged_rows(seed: int) -> Predictions:
+    chance = np.random.default_rng(seed)
+    logits = 2 * chance.normal(size=(300, 3))
+    labels = (logits + chance.gumbel(size=logits.shape)).argmax(axis=1)
+    return Predictions(logits=logits, labels=labels, groups={"site": np.array(["north", "south"] * 150)})
+
+
+def prepare_decisions(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    rows, calibrator = _judged_rows(0), TemperatureScaling().fit(_judged_rows(1))
+    decisions = [
+        certify_threshold(rows, max_error=0.3, calibrator=calibrator),
+        certify_threshold(rows, max_error=0.4, score="margin", by="site"),
+        PredictionSets("raps", coverage=0.8).fit(rows),
+        PredictionSets("lac", coverage=0.8, conditional="group", by="site").fit(rows),
+        CostRule(wrong=10, abstain=1),
+    ]
+    found = []
+    for decision in decisions:
+        decision.save(folder / "decision.json")
+        content = json.loads((folder / "decision.json").read_bytes())
+        check_decision(decision, _judged_rows(2))
+        found.append((content["format"], read_record(folder / "decision.json", content["format"], 1).plain))
+    return found
+
+
+def try_decision(prepared: Any, chance: np.random.Generator, folder: Path) -> None:
+    """A forged decision, with a digest that fits, is refused or decides about every row."""
+    form, plain = prepared[chance.integers(len(prepared))]
+    forged, path = json.loads(json.dumps(plain)), folder / "forged.json"
+    for _ in range(int(chance.integers(1, 4))):
+        replace_somewhere(forged, chance)
+    try:
+        write_record(path, form, 1, Record(forged, {}))
+    except Exception:  # noqa: BLE001 - what cannot be written cannot be read
+        return
+    decision, rows = load_decision(path), _judged_rows(3)
+    checked = check_decision(decision, rows)
+    if not checked.text or type(checked.kept) is not bool:
+        raise Wrong("a forged decision was read, and its check says nothing")
+    if isinstance(decision, AcceptRule):
+        accepted = decision(rows)
+        if accepted.shape != (len(rows),) or accepted.dtype != bool:
+            raise Wrong("a forged rule was read, and does not decide about every row")
 
 
 def replace_somewhere(table: Any, chance: np.random.Generator) -> None:

@@ -74,7 +74,7 @@ def set_scores(
     before = np.take_along_axis(before, first, axis=1)
     score = before + np.reshape(uniform, (-1, 1)) * ordered
     if method == "raps":
-        score = score + penalty * np.maximum(0, np.arange(1, probs.shape[1] + 1) - k_reg)
+        score = score + penalty * np.maximum(0.0, np.arange(1.0, probs.shape[1] + 1) - k_reg)
     result: Array = np.empty_like(score)
     np.put_along_axis(result, order, score, axis=1)
     return result
