@@ -172,6 +172,8 @@ def test_classes_are_matched_by_name(before):
     named = Predictions(logits=reference.logits, labels=reference.labels, class_names=names)
     straight = Predictions(logits=today.logits, class_names=names)
     turned = Predictions(logits=today.logits[:, ::-1], class_names=names[::-1])
+    words = PriorShift().fit_unlabeled(straight, reference=named, calibrated=True).result.words
+    assert any(f"class '{name}' changes most" in words for name in names)
     one, two = (PriorShift(before=before).fit_unlabeled(rows, reference=named) for rows in (straight, turned))
     np.testing.assert_allclose(one.priors, two.priors)
 

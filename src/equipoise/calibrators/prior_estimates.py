@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from equipoise.calibrators.softmax_regression import Diagonal, QuadraticPenalty,
 from equipoise.core.array_functions import softmax
 from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
+from equipoise.core.escaping import visible
 from equipoise.core.seeds import numpy_generator
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "LabeledRows",
     "adapt_by_class",
     "bootstrap_interval",
+    "class_text",
     "correct_by_labels",
     "effective_rows",
     "estimate_priors",
@@ -108,8 +110,10 @@ class LabeledRows(NamedTuple):
     scales: Array
 
     @classmethod
-    def of(cls, log_probs: Array, labels: Array, weights: Array) -> LabeledRows:
-        """Return labeled rows from their calibrated log-probabilities.
+    def of(
+        cls, log_probs: Array, labels: Array, weights: Array, class_names: Sequence[str] | None = None
+    ) -> LabeledRows:
+        """Return labeled rows from their calibrated log-probabilities; class names are for messages.
 
         Raises:
             DataError: If a class has fewer than two rows.
@@ -120,7 +124,7 @@ class LabeledRows(NamedTuple):
         if counts[fewest] < 2:
             raise DataError(
                 f"PriorShift.fit_unlabeled: `reference` must have at least two rows of every class, got "
-                f"{counts[fewest]} of class {fewest}. Give more labeled rows."
+                f"{counts[fewest]} of {class_text(fewest, class_names)}. Give more labeled rows."
             )
         frequencies = hits.sum(axis=0) / hits.sum()
         offset = np.zeros(log_probs.shape[1])
@@ -269,14 +273,25 @@ def _scales_of_classes(log_probs: Array, labels: Array, weights: Array) -> Array
     return fit_softmax(features, labels, weights, shape=Diagonal(), start=start, penalty=penalty).theta
 
 
-def warn_of_few_rows(labeled: LabeledRows) -> tuple[str, ...]:
+def class_text(number: int, class_names: Sequence[str] | None) -> str:
+    """Return what a message calls a class: its name, or its number.
+
+    Example:
+        >>> class_text(1, ("cat", "dog")), class_text(1, None)
+        ("class 'dog'", 'class 1')
+    """
+    return f"class {number}" if class_names is None else f"class '{visible(class_names[number])}'"
+
+
+def warn_of_few_rows(labeled: LabeledRows, class_names: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return a warning if a class has too few labeled rows for the interval to be relied on."""
     fewest = int(np.argmin(labeled.n_rows))
-    if labeled.n_rows[fewest] >= _FEW_ROWS:
+    n_rows = labeled.n_rows[fewest]
+    if n_rows >= _FEW_ROWS:
         return ()
     return (
-        f"class {fewest} has {labeled.n_rows[fewest]:.0f} reference rows; with fewer than {_FEW_ROWS} of every class "
-        "the intervals may be too narrow",
+        f"{class_text(fewest, class_names)} has {n_rows:.0f} reference rows; with fewer than {_FEW_ROWS} of every "
+        "class the intervals may be too narrow",
     )
 
 

@@ -19,6 +19,7 @@ from equipoise.calibrators.prior_estimates import (
     LabeledRows,
     adapt_by_class,
     bootstrap_interval,
+    class_text,
     correct_by_labels,
     effective_rows,
     estimate_priors,
@@ -194,13 +195,20 @@ class PriorShift(Calibrator):
             interval = allowed(TAIL)
             # EM has less variance and the correction less bias: the mean of both has a lower log-loss than either.
             new = with_mass(np.clip((new + corrected) / 2, *interval), n_rows)
-            warnings = warn_of_few_rows(labeled)
+            warnings = warn_of_few_rows(labeled, predictions.class_names)
         if predictions.has_labels:
             _check_against_labels(predictions, weights, allowed(_LEVEL / 2 / len(old)))
             if reference is not None:
                 _check_recognition(predictions, reference)
         found = _found(
-            new, old, "to unlabeled rows", interval=interval, offset=offset, shift=shift, warnings=warnings
+            new,
+            old,
+            "to unlabeled rows",
+            interval=interval,
+            offset=offset,
+            shift=shift,
+            warnings=warnings,
+            class_names=predictions.class_names,
         )
         return self._set(found)
 
@@ -228,7 +236,7 @@ class PriorShift(Calibrator):
         if log_probs.shape[1] != n_classes:
             raise DataError(f"{_WHERE}: `reference` must have {n_classes} classes, got {log_probs.shape[1]}.")
         weights = row_weights(reference.weights, len(log_probs))
-        return LabeledRows.of(log_probs, reference.labels, weights)
+        return LabeledRows.of(log_probs, reference.labels, weights, reference.class_names)
 
     def _n_source(self) -> float:
         """Return how many rows the old frequencies are known from; without limit if they were given."""
@@ -268,7 +276,8 @@ class PriorShift(Calibrator):
         weights = row_weights(predictions.weights, len(predictions))
         counts = np.bincount(predictions.labels, weights, predictions.logits.shape[1])
         new = with_mass(counts / counts.sum(), float(weights.sum()))
-        return _found(new, self._old_priors(len(new)), "to the frequencies of labels")
+        old, names = self._old_priors(len(new)), predictions.class_names
+        return _found(new, old, "to the frequencies of labels", class_names=names)
 
     def _parameters(self) -> Mapping[str, Array]:
         inner = {} if self.before is None else self.before._parameters()
@@ -300,11 +309,13 @@ def _found(
     offset: Array | float = 0.0,
     shift: float = 1.0,
     warnings: tuple[str, ...] = (),
+    class_names: Sequence[str] | None = None,
 ) -> FitResult:
     """Return the result: log-odds change by ``shift`` times the ratio of frequencies, from 0 (not at all) to 1."""
     lower, upper = (new, new) if interval is None else interval
     largest = int(np.argmax(np.abs(np.log(new / old))))
-    change = f"class {largest} changes most, from {100 * old[largest]:.3g}% to {100 * new[largest]:.3g}%"
+    name = class_text(largest, class_names)
+    change = f"{name} changes most, from {100 * old[largest]:.3g}% to {100 * new[largest]:.3g}%"
     return FitResult(
         parameters={
             "log_ratio": shift * (offset + np.log(new / old)),
@@ -376,7 +387,7 @@ def _check_against_labels(predictions: Predictions, weights: Array, allowed: Arr
     if beyond[worst] > 0:
         low, high = 100 * np.clip(allowed[:, worst], 0, 1)
         raise DataError(
-            f"{_WHERE}: labels contradict the adapted probabilities: class {worst} is "
+            f"{_WHERE}: labels contradict the adapted probabilities: {class_text(worst, predictions.class_names)} is "
             f"{100 * found[worst]:.3g}% of the labels, where {low:.3g}% to {high:.3g}% are expected. More than class "
             "frequencies has changed: fit a new calibrator on these rows."
         )
