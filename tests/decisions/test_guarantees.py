@@ -209,14 +209,18 @@ def test_a_weighted_check_has_its_level_and_sees_a_broken_promise(repeats, recor
         Predictions(confidence=free.uniform(0.6, 0.99, 4000), correct=free.random(4000) > 0.05), max_error=0.1
     )
     assert certified.certificate.coverage > 0.99
-    false, found = 0, 0
+    false, found, missed = 0, 0, 0
     for _ in range(repeats):
         rows = sorted_by_class(rng, 400)
         strict = AcceptRule(certificate=replace(certified.certificate, max_error=0.05), score="confidence")
-        false += not certified.check(rows, level=level).kept
+        checked = certified.check(rows, level=level)
+        false += not checked.kept
+        missed += not checked.error_low <= 0.1 <= checked.error_high
         found += not strict.check(rows, level=level).kept
     record_property("false", float(false / repeats))
     record_property("found", float(found / repeats))
+    record_property("missed", float(missed / repeats))
+    assert missed <= most(repeats, 0.05)
     assert false <= most(repeats, level)
     assert found > 0.5 * repeats
 

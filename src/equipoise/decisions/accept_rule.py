@@ -19,7 +19,13 @@ from equipoise.core.rows import Rows, check_disjoint
 from equipoise.decisions.betting import betting_bound, betting_p_value, mixed_order
 from equipoise.decisions.certificate import Certificate, count_text
 from equipoise.decisions.exact import exact_interval
-from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_json_name, read_calibrator
+from equipoise.decisions.inputs import (
+    apply_calibrator,
+    as_predictions,
+    check_json_name,
+    count_rows,
+    read_calibrator,
+)
 from equipoise.decisions.scores import score_rows
 
 __all__ = ["AcceptRule", "PromiseCheck", "replace_calibrator"]
@@ -37,7 +43,7 @@ class PromiseCheck:
 
     Attributes:
         kept: False if the test shows that the error exceeds the limit.
-        n: Number of rows; with weights that are no whole numbers, their sum.
+        n: Number of rows; with weights that are not whole numbers, their sum.
         n_accepted: Number of accepted rows, or the sum of their weights.
         coverage: Share of accepted rows.
         observed_error: Error rate among accepted rows; None without any.
@@ -47,8 +53,8 @@ class PromiseCheck:
         max_error: The limit that was promised.
         groups: The same by group, if the promise holds in every group. ``kept`` is then that of all groups, each tested
             after correction for their number (Holm).
-        is_exact: Whether test and interval are the exact binomial ones; for weights that are no whole numbers, they are
-            those of betting.
+        is_exact: Whether test and interval are the exact binomial ones; for weights that are not whole numbers, they
+            are those of betting.
     """
 
     kept: bool
@@ -204,7 +210,8 @@ class AcceptRule:
         judged = apply_calibrator(self.calibrator, predictions, where=where)
         if judged.fitted_on is not None:
             check_disjoint(judged.rows, judged.fitted_on, where=where)
-        rows = _JudgedRows.of(accepted, ~judged.correct, predictions.weights)
+        weights = np.ones(len(accepted)) if predictions.weights is None else count_rows(predictions.weights)
+        rows = _JudgedRows(accepted, ~judged.correct, weights)
         limit = self.certificate.promised_error
         if limit is None:
             raise DataError(
@@ -306,23 +313,12 @@ class _JudgedRows(NamedTuple):
     Attributes:
         accepted: Whether each row is accepted ``(n,)``.
         wrong: Whether its prediction is wrong.
-        weight: Its weight.
+        weight: How many rows it counts for.
     """
 
     accepted: Array
     wrong: Array
     weight: Array
-
-    @classmethod
-    def of(cls, accepted: Array, wrong: Array, weights: Array | None) -> _JudgedRows:
-        """Return rows whose weights count rows, or sum to the number of rows if they are no whole numbers."""
-        if weights is None:
-            return cls(accepted, wrong, np.ones(len(accepted)))
-        if (weights != np.floor(weights)).any():
-            used = weights > 0
-            is_constant = weights[used].max() == weights[used].min()
-            weights = used if is_constant else weights * (np.count_nonzero(used) / weights.sum())
-        return cls(accepted, wrong, weights.astype(np.float64))
 
     def take(self, kept: Array) -> _JudgedRows:
         return _JudgedRows(*(column[kept] for column in self))

@@ -17,7 +17,7 @@ from equipoise.decisions.betting import betting_bound, betting_p_value, mixed_or
 from equipoise.decisions.certificate import Certificate, Shortfall
 from equipoise.decisions.exact import exact_interval
 from equipoise.decisions.fallback import RankShares, last_by_fallback, start_ranks
-from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_share
+from equipoise.decisions.inputs import apply_calibrator, as_predictions, check_share, count_rows
 from equipoise.decisions.scores import SCORES, score_rows
 from equipoise.decisions.threshold_tests import (
     choose_ranks,
@@ -163,11 +163,7 @@ def _rows_of(predictions: Predictions, score: Any) -> _Rows:
     rows = _Rows(values, ~predictions.correct, predictions.weights)
     if predictions.weights is not None and not predictions.weights.all():
         rows = rows.take(predictions.weights > 0)
-    if rows.weight is None or rows.counts:
-        return rows
-    # The unit of weights that count no rows means nothing: they sum to the number of rows.
-    is_constant = rows.weight.max() == rows.weight.min()
-    return rows._replace(weight=None if is_constant else rows.weight * (len(rows.score) / rows.total))
+    return rows if rows.weight is None else rows._replace(weight=count_rows(rows.weight))
 
 
 def _levels(rows: _Rows) -> _Levels:

@@ -8,10 +8,20 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from equipoise.core.arrays import Array
 from equipoise.core.errors import DataError
 from equipoise.core.predictions import Predictions
 
-__all__ = ["apply_calibrator", "as_predictions", "check_json_name", "check_share", "read_calibrator"]
+__all__ = [
+    "apply_calibrator",
+    "as_predictions",
+    "check_json_name",
+    "check_share",
+    "count_rows",
+    "read_calibrator",
+]
 
 
 def as_predictions(values: Any, labels: Any = None, *, where: str) -> Predictions:
@@ -67,6 +77,25 @@ def apply_calibrator(calibrator: Any, predictions: Predictions, *, where: str) -
         )
     calibrated: Predictions = calibrator(predictions)
     return calibrated
+
+
+def count_rows(weights: Array) -> Array:
+    """Return how many rows each row counts for.
+
+    Weights that are whole numbers count rows. The unit of other weights means nothing: they are scaled so that they sum
+    to the number of rows with a weight, and equal ones count once each.
+
+    Example:
+        >>> count_rows(np.array([2.0, 0.0, 1.0])).tolist(), count_rows(np.array([0.5, 0.0, 0.5])).tolist()
+        ([2.0, 0.0, 1.0], [1.0, 0.0, 1.0])
+    """
+    if (weights == np.floor(weights)).all():
+        return weights.astype(np.float64)
+    used = weights > 0
+    if weights[used].max() == weights[used].min():
+        return used.astype(np.float64)
+    result: Array = weights * (np.count_nonzero(used) / weights.sum())
+    return result
 
 
 def check_share(value: Any, *, where: str, name: str, example: str, may_be_one: bool = False) -> None:

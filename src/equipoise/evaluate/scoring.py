@@ -179,11 +179,8 @@ def score_values(
 def _values(state: CalibrationState, top: TopLabel | None) -> tuple[dict[str, float], InfluenceTable]:
     """Return every metric by key, and the table that intervals of the scores of acting come from."""
     if top is None:
-        values, acting = (
-            {**state_metrics(state), **sketch_metrics(state)},
-            influence_table(sketch_cells(state)),
-        )
-        left_out = _LOG_PARTS
+        values = {**state_metrics(state), **sketch_metrics(state)}
+        acting, left_out = influence_table(sketch_cells(state)), _LOG_PARTS
     else:
         values = {**state_metrics(state), **row_metrics(top, state)}
         acting, left_out = influence_table(top.cells, area=values["aurc"]), ()
