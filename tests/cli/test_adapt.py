@@ -118,3 +118,24 @@ def test_frequencies_by_name(folder):
     words = ["--priors", "priors.json", "--class-names", "cat,dog,cow", "-o", "adapted.json", "--quiet"]
     assert main(["adapt", "calibrator.json", *words]) == 0
     np.testing.assert_allclose(load("adapted.json").priors, NEW)
+
+
+def test_probabilities_that_need_no_calibrator(folder, capsys):
+    assert main(["calibrate", "calib.npz", "--method", "identity", "-o", "same.json", "--quiet"]) == 0
+    words = [
+        "adapt",
+        "same.json",
+        "--unlabelled",
+        "today.npz",
+        "--reference",
+        "calib.npz",
+        "-o",
+        "adapted.json",
+    ]
+    assert main(words) == 2
+    assert "--calibrated" in capsys.readouterr().err
+    assert main([*words, "--calibrated"]) == 0
+    assert isinstance(load("adapted.json"), PriorShift)
+    (folder / "priors.json").write_text(json.dumps(NEW))
+    assert main(["adapt", "same.json", "--priors", "priors.json", "--calibrated", "-o", "other.json"]) == 2
+    assert "--calibrated needs --unlabelled" in capsys.readouterr().err

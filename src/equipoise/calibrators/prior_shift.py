@@ -165,7 +165,8 @@ class PriorShift(Calibrator):
         if (self.before is None or isinstance(self.before, Identity)) and not calibrated:
             raise DataError(
                 f"{_WHERE}: the probabilities are not calibrated, so frequencies cannot be estimated "
-                "from them. Pass before=, a fitted calibrator, or calibrated=True if they are."
+                "from them. Fit a calibrator (before=) first. If they are calibrated, say so: calibrated=True or "
+                "--calibrated."
             )
         if reference is not None:
             problem = "rows are among the reference rows, too. Leave them out of one of the two."

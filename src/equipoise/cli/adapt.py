@@ -65,6 +65,11 @@ _PRIORS = (
     help="Labeled predictions with the old frequencies, such as those that CALIBRATOR was fitted on. They correct the "
     "estimate of --unlabelled, and its interval then contains the calibrator's own error.",
 )
+@click.option(
+    "--calibrated",
+    is_flag=True,
+    help="The probabilities of --unlabelled are calibrated already, so that CALIBRATOR may leave them alone.",
+)
 @click.option("--seed", default=0, show_default=True, help="Random seed for the bootstrap interval.")
 @column_options
 @json_option
@@ -76,6 +81,7 @@ def command(
     trained_priors: Path | None,
     unlabelled: str | None,
     reference: str | None,
+    calibrated: bool,
     seed: int,
     columns: Columns,
     as_json: bool,
@@ -91,6 +97,8 @@ def command(
         raise click.UsageError("Expected the new frequencies: give either --priors or --unlabelled.")
     if reference is not None and unlabelled is None:
         raise click.UsageError("--reference needs --unlabelled.")
+    if calibrated and unlabelled is None:
+        raise click.UsageError("--calibrated needs --unlabelled.")
     if reference is not None and trained_priors is not None:
         raise click.UsageError(
             "--reference has the old frequencies; give either --reference or --trained-priors."
@@ -109,7 +117,7 @@ def command(
     old = None if trained_priors is None else _read_priors(trained_priors, names)
     adapted = PriorShift(before=before, trained_priors=old)
     if predictions is not None:
-        adapted.fit_unlabeled(predictions, reference=labeled, seed=seed)
+        adapted.fit_unlabeled(predictions, reference=labeled, calibrated=calibrated, seed=seed)
     elif priors is not None:
         adapted.set_priors(_read_priors(priors, names))
     adapted.save(output)
